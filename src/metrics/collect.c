@@ -343,11 +343,12 @@ static void collect_engine(rq__collector *c)
 static void collect_peer(rq__collector *c, const rq_source_status *s)
 {
     const figure figures[] = {
-        {RQ_METRIC_PEER_ENABLED, s->enabled},     {RQ_METRIC_PEER_LOST, s->lost_ms != 0},
-        {RQ_METRIC_PEER_LOG, s->log_bytes},       {RQ_METRIC_PEER_LAG, s->lag_ms},
-        {RQ_METRIC_PEER_AGE, s->age_of_last_ms},  {RQ_METRIC_PEER_RECORDS, s->shipped_records},
-        {RQ_METRIC_PEER_BYTES, s->shipped_bytes}, {RQ_METRIC_PEER_BATCHES, s->shipped_batches},
-        {RQ_METRIC_PEER_FILES, s->shipped_files}, {RQ_METRIC_PEER_FAILED, s->failed},
+        {RQ_METRIC_PEER_ENABLED, s->enabled},       {RQ_METRIC_PEER_LOST, s->lost_ms != 0},
+        {RQ_METRIC_PEER_LOG, s->log_bytes},         {RQ_METRIC_PEER_LAG, s->lag_ms},
+        {RQ_METRIC_PEER_ENDED_LOGS, s->ended_logs}, {RQ_METRIC_PEER_WAITING_LOGS, s->waiting_logs},
+        {RQ_METRIC_PEER_AGE, s->age_of_last_ms},    {RQ_METRIC_PEER_RECORDS, s->shipped_records},
+        {RQ_METRIC_PEER_BYTES, s->shipped_bytes},   {RQ_METRIC_PEER_BATCHES, s->shipped_batches},
+        {RQ_METRIC_PEER_FILES, s->shipped_files},   {RQ_METRIC_PEER_FAILED, s->failed},
     };
     collect_figures(c, s->id, figures, RQ_ARRAY_LEN(figures));
 }
@@ -366,12 +367,18 @@ static void collect_sink(rq__collector *c, const rq_sink *sink)
 
 static void collect_replication(rq__collector *c)
 {
-    rq_replication *r = c->m->from.replication;
+    const rq_metrics_sources *from = &c->m->from;
+    rq_replication *r = from->replication;
     rq_source_status *peers;
-    size_t count;
-    collect_sink(c, r == NULL ? c->m->from.sink : rq_replication_sink(r));
-    if (r == NULL) return;
-    rq_err rc = rq_replication_status(r, c->arena, &peers, &count);
+    size_t count = 0;
+    uint32_t kept = 0;
+    rq_err rc = RQ_OK;
+    collect_sink(c, r == NULL ? from->sink : rq_replication_sink(r));
+    if (r != NULL)
+        rc = rq_replication_status(r, c->arena, &peers, &count);
+    else if (from->peers != NULL)
+        rc = from->peers(from->peers_ctx, c->arena, &peers, &count, &kept);
+    rq__collect(c, RQ_METRIC_KEPT_LOGS, "", kept);
     for (size_t i = 0; rc == RQ_OK && i < count; i++)
         collect_peer(c, &peers[i]);
     if (rc != RQ_OK) c->rc = rc;

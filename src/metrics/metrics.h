@@ -42,7 +42,12 @@ typedef struct rq_metrics_sources {
     rq_loops *loops;
     rq_budget *requests, *answers, *unread;
     rq_replication *replication;
-    const rq_sink *sink;    /* of a server of a cluster, which has no rq_replication; else NULL */
+    const rq_sink *sink; /* of a server of a cluster, which has no rq_replication; else NULL */
+    /* The same: the peers of its sources, as rq_replication_status lists them, and the number of ended logs that the cluster
+     * keeps for them. */
+    rq_err (*peers)(void *ctx, rq_arena *arena, rq_source_status **ret, size_t *ret_count,
+                    uint32_t *ret_kept);
+    void *peers_ctx;
     uint64_t memory_budget; /* bytes */
     size_t text_bytes_max;  /* of one output; 0: an eighth of the budget, at least 64 MB */
     const char

@@ -21,7 +21,15 @@
 #define WRITE_ROUNDS 2
 #define CLAIM_ROUNDS 4
 #define FIRST_TRIES 20
+#define WAITING_LOADS_MAX 32 /* in a report, which is sent every few seconds */
 #define FAILURE_LINES ((rq_log_rate){1, UINT64_C(30000000000)})
+
+/* What the peer's sources that have ended did: counters do not fall when a log is shipped. */
+typedef struct ended_sources {
+    struct ended_sources *next;
+    rq_source_status sums;
+    char id[];
+} ended_sources;
 
 struct rq_cluster_source {
     rq_cluster_source_options o;
@@ -31,8 +39,11 @@ struct rq_cluster_source {
     bool has_thread;
     uint64_t rounds;
     bool claims_again; /* there may be more to claim at once */
+    _Atomic uint32_t
+        kept; /* ended logs with queues, of this server or not, when they were last listed */
     rq_log_limit failure_lines;
     pthread_mutex_t lock; /* while sources are made and freed, and while they are asked */
+    ended_sources *ended RQ_GUARDED_BY(lock); /* for each peer of the list that had any */
     pthread_mutex_t flags_lock;
     pthread_cond_t wake;
     bool stop RQ_GUARDED_BY(flags_lock);
@@ -70,13 +81,73 @@ static void ask_outdated(const rq_cluster_source *r)
         }
 }
 
+static void add_counters(rq_source_status *to, const rq_source_status *s)
+{
+    to->records += s->records;
+    to->filtered += s->filtered;
+    to->failed += s->failed;
+    to->shipped_records += s->shipped_records;
+    to->shipped_edits += s->shipped_edits;
+    to->shipped_bytes += s->shipped_bytes;
+    to->shipped_batches += s->shipped_batches;
+    to->shipped_files += s->shipped_files;
+}
+
+/* NULL: none, or memory is exhausted. REQUIRES: lock held. */
+static ended_sources *ended_of(rq_cluster_source *r, const char *id, bool makes)
+{
+    ended_sources *e = r->ended;
+    while (e != NULL && strcmp(e->id, id) != 0)
+        e = e->next;
+    if (e != NULL || !makes) return e;
+    size_t len = strlen(id) + 1;
+    e = calloc(1, sizeof *e + len);
+    if (e == NULL) return NULL;
+    memcpy(e->id, id, len);
+    e->next = r->ended;
+    r->ended = e;
+    return e;
+}
+
+/* REQUIRES: lock held. Without memory the counters fall. */
+static void keep_counters(rq_cluster_source *r, const char *id, rq__source *s)
+{
+    rq_arena arena = {0};
+    rq_source_status last = {.problem = ""};
+    ended_sources *e = ended_of(r, id, true);
+    if (e != NULL && rq__source_status(s, &arena, &last) == RQ_OK) add_counters(&e->sums, &last);
+    rq_arena_clear(&arena);
+}
+
+/* Of peers that were removed; NULL list: all. */
+static void drop_counters(rq_cluster_source *r, const rq_peer_list *list)
+{
+    pthread_mutex_lock(&r->lock);
+    for (ended_sources **at = &r->ended; *at != NULL;) {
+        ended_sources *e = *at;
+        bool is_there = false;
+        for (size_t i = 0; list != NULL && i < list->count; i++)
+            is_there |= strcmp(list->peers[i].id, e->id) == 0;
+        if (is_there) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        free(e);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
 /* It writes its position before it ends. */
 static void stop_source(void *ctx, rq__peer_queue *q)
 {
     rq_cluster_source *r = ctx;
-    ask_outdated(r);
-    pthread_mutex_lock(&r->lock);
     rq__source *s = q->source;
+    if (s == NULL) return;
+    ask_outdated(r);
+    rq__source_end(s);
+    pthread_mutex_lock(&r->lock);
+    keep_counters(r, q->id, s);
     q->source = NULL;
     pthread_mutex_unlock(&r->lock);
     rq__source_free(s);
@@ -103,24 +174,14 @@ static rq_err start_source(rq_cluster_source *r, rq__peer_queue *q, rq_error *wh
     return RQ_OK;
 }
 
-/* A server may own many ended logs that had to wait for a disabled peer: once it is enabled, they are shipped a few at a time. */
-static bool must_wait(const rq_cluster_source *r, const rq__peer_queue *q)
-{
-    unsigned count = 0;
-    if (q->log->is_own) return false;
-    for (const rq__log_queues *log = r->queues.first->next; log != NULL; log = log->next)
-        for (const rq__peer_queue *e = log->first; e != NULL; e = e->next)
-            count += e->source != NULL && strcmp(e->id, q->id) == 0;
-    return count >= RQ__CLAIMS_MAX;
-}
-
 /* The first error: a peer whose source cannot be started does not keep others from theirs. */
 static rq_err start_sources(rq_cluster_source *r, rq_error *why)
 {
     rq_err rc = RQ_OK;
+    rq__queue_set_share(&r->queues);
     for (rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
         for (rq__peer_queue *q = log->first; q != NULL; q = q->next) {
-            if (q->source != NULL || rq__queue_peer(q) == NULL || must_wait(r, q)) continue;
+            if (q->source != NULL || rq__queue_peer(q) == NULL) continue;
             rq_err one = start_source(r, q, rc == RQ_OK ? why : NULL);
             if (rc == RQ_OK) rc = one;
         }
@@ -139,7 +200,9 @@ static void note_done(rq_cluster_source *r)
 static rq_err claim(rq_cluster_source *r, rq_error *why)
 {
     if (!r->claims_again && r->rounds % CLAIM_ROUNDS != 0) return RQ_OK;
-    return rq__queue_set_claim(&r->queues, &r->claims_again, why);
+    RQ_TRY(rq__queue_set_claim(&r->queues, &r->claims_again, why));
+    atomic_store(&r->kept, rq__queue_set_ended_logs(&r->queues));
+    return RQ_OK;
 }
 
 static void keep_first(rq_err *first, rq_error *why, rq_err rc, const rq_error *detail)
@@ -157,6 +220,7 @@ static rq_err round_of(rq_cluster_source *r, rq_error *why)
     uint64_t version = s->list.version;
     RQ_TRY(rq__queue_set_follow(s, why));
     rq_err rc = RQ_OK;
+    if (s->list.version != version) drop_counters(r, &s->list);
     if (s->list.version != version || r->rounds % WRITE_ROUNDS == 0)
         keep_first(&rc, why, rq__queue_set_write(s, &detail), &detail);
     rq_error_clear(&detail);
@@ -203,34 +267,56 @@ static void *run(void *arg)
 
 /* --- what others ask -------------------------------------------------------------------------- */
 
+/* A queue without a source waits: its peer is disabled, or has no place for another ended log. REQUIRES: both locks held. */
+static rq_err status_of(const rq__peer_queue *q, rq_arena *arena, rq_source_status *ret)
+{
+    const rq__log_queues *log = q->log;
+    *ret = (rq_source_status){.id = q->id, .problem = ""};
+    if (q->source != NULL) RQ_TRY(rq__source_status(q->source, arena, ret));
+    if (log->is_own && q->lost_ms == 0)
+        ret->log_bytes = rq__log_bytes_behind(&(rq__log){.wal = log->set->o.wal}, q->position);
+    return RQ_OK;
+}
+
 static rq_err load_of(const rq__peer_queue *q, rq_arena *arena, rq_source_load *ret)
 {
     const rq__log_queues *log = q->log;
-    rq_source_status s = {.id = rq_arena_cstr(arena, rq_slice_cstr(q->id)), .problem = ""};
+    rq_source_status s;
+    RQ_TRY(status_of(q, arena, &s));
+    s.id = rq_arena_cstr(arena, rq_slice_cstr(q->id));
     if (s.id == NULL) return RQ_E_NO_MEMORY;
-    RQ_TRY(rq__source_status(q->source, arena, &s));
-    if (log->is_own)
-        s.log_bytes = rq__log_bytes_behind(&(rq__log){.wal = log->set->o.wal}, q->position);
     *ret = rq_source_load_of(&s);
     ret->recovered = !log->is_own;
     if (!log->is_own) ret->queue = rq_arena_printf(arena, "%s-%s", q->id, log->server);
     return ret->queue == NULL ? RQ_E_NO_MEMORY : RQ_OK;
 }
 
+/* All queues that are shipped, and the first of those that wait. REQUIRES: both locks held. */
+static size_t count_loads(const rq_cluster_source *r)
+{
+    size_t count = 0, waiting = 0;
+    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            count += q->source != NULL;
+            waiting += q->source == NULL && rq__queue_wanted_by(q) != NULL;
+        }
+    return count + (waiting < WAITING_LOADS_MAX ? waiting : WAITING_LOADS_MAX);
+}
+
 /* REQUIRES: both locks held. */
 static rq_err list_loads(const rq_cluster_source *r, rq_arena *arena, rq_source_load **ret,
                          size_t *ret_count)
 {
-    size_t count = 0;
-    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
-        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next)
-            count += q->source != NULL;
+    size_t waiting = 0;
     *ret_count = 0;
-    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    *ret = rq_arena_calloc(arena, count_loads(r) + 1, sizeof **ret);
     if (*ret == NULL) return RQ_E_NO_MEMORY;
     for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
-        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next)
-            if (q->source != NULL) RQ_TRY(load_of(q, arena, &(*ret)[(*ret_count)++]));
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            bool shows = q->source != NULL ||
+                         (rq__queue_wanted_by(q) != NULL && waiting++ < WAITING_LOADS_MAX);
+            if (shows) RQ_TRY(load_of(q, arena, &(*ret)[(*ret_count)++]));
+        }
     return RQ_OK;
 }
 
@@ -240,6 +326,69 @@ rq_err rq_cluster_source_loads(rq_cluster_source *r, rq_arena *arena, rq_source_
     pthread_mutex_lock(&r->lock);
     pthread_mutex_lock(&r->queues.lock);
     rq_err rc = list_loads(r, arena, ret, ret_count);
+    pthread_mutex_unlock(&r->queues.lock);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+static void add_queue(rq_source_status *to, const rq__peer_queue *q, const rq_source_status *s)
+{
+    add_counters(to, s);
+    to->running |= s->running;
+    to->log_bytes += s->log_bytes;
+    to->ended_logs += !q->log->is_own;
+    to->waiting_logs += !q->log->is_own && q->source == NULL;
+    if (s->lag_ms > to->lag_ms) to->lag_ms = s->lag_ms;
+    if (s->shipped_ms < to->shipped_ms) return;
+    to->shipped_ms = s->shipped_ms;
+    to->age_of_last_ms = s->age_of_last_ms;
+}
+
+/* REQUIRES: both locks held. */
+static rq_err add_queues(const rq_cluster_source *r, rq_arena *arena, rq_source_status *list)
+{
+    for (const rq__log_queues *log = r->queues.first; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            rq_source_status one;
+            const rq_peer_info *p = rq__queue_wanted_by(q);
+            if (p == NULL) continue;
+            RQ_TRY(status_of(q, arena, &one));
+            rq_source_status *to = &list[p - r->queues.list.peers];
+            add_queue(to, q, &one);
+            if (q->lost_ms != 0) to->lost_ms = q->lost_ms;
+        }
+    return RQ_OK;
+}
+
+/* REQUIRES: both locks held. */
+static rq_err list_status(rq_cluster_source *r, rq_arena *arena, rq_source_status **ret,
+                          size_t *ret_count)
+{
+    const rq_peer_list *l = &r->queues.list;
+    rq_source_status *list = rq_arena_calloc(arena, l->count + 1, sizeof *list);
+    if (list == NULL) return RQ_E_NO_MEMORY;
+    for (size_t i = 0; i < l->count; i++) {
+        const rq_peer_info *p = &l->peers[i];
+        const ended_sources *e = ended_of(r, p->id, false);
+        if (e != NULL) list[i] = e->sums;
+        list[i].id = rq_arena_cstr(arena, rq_slice_cstr(p->id));
+        if (list[i].id == NULL) return RQ_E_NO_MEMORY;
+        list[i].enabled = p->enabled;
+        list[i].lost_ms = p->lost_ms;
+        list[i].problem = "";
+    }
+    *ret = list;
+    *ret_count = l->count;
+    return add_queues(r, arena, list);
+}
+
+rq_err rq_cluster_source_status(rq_cluster_source *r, rq_arena *arena, rq_source_status **ret,
+                                size_t *ret_count, uint32_t *ret_kept)
+{
+    *ret_kept = atomic_load(&r->kept);
+    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->queues.lock);
+    rq_err rc = list_status(r, arena, ret, ret_count);
     pthread_mutex_unlock(&r->queues.lock);
     pthread_mutex_unlock(&r->lock);
     return rc;
@@ -347,6 +496,7 @@ void rq_cluster_source_free(rq_cluster_source *r)
 {
     if (r == NULL) return;
     rq__queue_set_close(&r->queues);
+    drop_counters(r, NULL);
     pthread_cond_destroy(&r->wake);
     pthread_mutex_destroy(&r->flags_lock);
     pthread_mutex_destroy(&r->lock);

@@ -41,9 +41,15 @@ bool rq_cluster_source_stop(rq_cluster_source *r);
 /* REQUIRES: stopped. NULL is fine. */
 void rq_cluster_source_free(rq_cluster_source *r);
 
-/* The sources that run, in the arena. Any thread but those of event loops. */
+/* The queues that are shipped, and some of those that wait, because their peer is disabled or has no place for another ended log
+ * (`running`: false); in the arena. Any thread but those of event loops. */
 RQ_NODISCARD
 rq_err rq_cluster_source_loads(rq_cluster_source *r, rq_arena *arena, rq_source_load **ret,
                                size_t *ret_count);
+/* All peers, ascending by id, in the arena: sums over their queues on this server. *ret_kept: logs of ended servers that the
+ * cluster keeps for peers; some are owned by other servers, or by nobody yet. The same threads. */
+RQ_NODISCARD
+rq_err rq_cluster_source_status(rq_cluster_source *r, rq_arena *arena, rq_source_status **ret,
+                                size_t *ret_count, uint32_t *ret_kept);
 
 #endif

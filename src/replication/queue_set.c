@@ -11,16 +11,22 @@
 #include <string.h>
 
 #define SUBJECT "replication"
-/* Ended logs of others whose queues are read by one call of rq__queue_set_claim. */
+/* Ended logs of others whose queues are read by one call of rq__queue_set_claim; with many logs more, so that each is looked at
+ * once in LAP calls. */
 #define CLAIM_LOOKS 16
+#define LAP 64
 
 /* --- finding; REQUIRE: lock held, or the thread that changes the lists ------------------------- */
 
-static const rq_peer_info *peer_of(const rq__queue_set *s, const char *id)
+static int by_id(const void *id, const void *peer)
 {
-    for (size_t i = 0; i < s->list.count; i++)
-        if (strcmp(s->list.peers[i].id, id) == 0) return &s->list.peers[i];
-    return NULL;
+    return strcmp(id, ((const rq_peer_info *)peer)->id);
+}
+
+static rq_peer_info *peer_of(const rq__queue_set *s, const char *id)
+{
+    if (s->list.count == 0) return NULL;
+    return bsearch(id, s->list.peers, s->list.count, sizeof *s->list.peers, by_id);
 }
 
 static rq__peer_queue *queue_of(const rq__log_queues *log, const char *id)
@@ -32,16 +38,23 @@ static rq__peer_queue *queue_of(const rq__log_queues *log, const char *id)
 }
 
 /* The queue's peer still wants it. A peer that has lost writes wants none until it is enabled again, with another number. */
-static const rq_peer_info *wanting(const rq__peer_queue *q)
+const rq_peer_info *rq__queue_wanted_by(const rq__peer_queue *q)
 {
     const rq_peer_info *p = peer_of(q->log->set, q->id);
     return p != NULL && p->position == q->number && p->lost_ms == 0 ? p : NULL;
 }
 
+/* The queue is shipped as soon as it has a place. */
+static const rq_peer_info *ready_peer(const rq__peer_queue *q)
+{
+    const rq_peer_info *p = rq__queue_wanted_by(q);
+    return p != NULL && p->enabled && q->lost_ms == 0 && !q->done && !q->log->is_lost ? p : NULL;
+}
+
 static const rq_peer_info *current_peer(const rq__peer_queue *q)
 {
-    const rq_peer_info *p = wanting(q);
-    return p != NULL && p->enabled && q->lost_ms == 0 && !q->done && !q->log->is_lost ? p : NULL;
+    bool goes = q->log->set->may_ship && (q->log->is_own || q->has_place);
+    return goes ? ready_peer(q) : NULL;
 }
 
 const rq_peer_info *rq__queue_peer(const rq__peer_queue *q)
@@ -53,11 +66,20 @@ const rq_peer_info *rq__queue_peer(const rq__peer_queue *q)
     return p;
 }
 
+static uint32_t *count_of(const rq__queue_set *s, const rq_peer_info *p)
+{
+    return &s->counts[p - s->list.peers];
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The list is ascending. */
 static bool is_listed(const char *const *list, size_t count, const char *name)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i], name) == 0) return true;
-    return false;
+    return count > 0 && bsearch(&name, list, count, sizeof *list, by_name) != NULL;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -114,6 +136,8 @@ rq_err rq__queue_set_open(rq__queue_set *s, const rq__queue_set_options *o, rq_e
         return rq_no_memory(why);
     rq_holder_keep_log(s->holder, 0);
     rq_holder_narrow(s->holder);
+    s->found.next =
+        (size_t)(ex->random(ex) % RQ_WAL_QUEUES_MAX); /* servers begin at different logs */
     return RQ_OK;
 }
 
@@ -126,6 +150,7 @@ void rq__queue_set_close(rq__queue_set *s)
     s->first = NULL;
     rq_holder_release(s->holder);
     rq_arena_clear(&s->arena);
+    rq_arena_clear(&s->found.arena);
     pthread_mutex_destroy(&s->lock);
 }
 
@@ -145,7 +170,7 @@ static void drop_unwanted(rq__log_queues *log)
 {
     for (rq__peer_queue **at = &log->first; *at != NULL;) {
         rq__peer_queue *q = *at;
-        if (wanting(q) != NULL) {
+        if (rq__queue_wanted_by(q) != NULL) {
             at = &q->next;
             continue;
         }
@@ -173,38 +198,49 @@ static rq_err add_wanted(rq__queue_set *s)
 
 static rq_err apply(rq__queue_set *s, rq_error *why)
 {
+    rq__log_queues *own = s->first;
     stop_changed(s);
     pthread_mutex_lock(&s->lock);
-    for (rq__log_queues *log = s->first; log != NULL; log = log->next) {
+    for (rq__log_queues *log = s->first; log != NULL; log = log->next)
         drop_unwanted(log);
-        /* Without peers there is no object, until there is one. */
-        log->is_dirty |=
-            log->seen != s->list.version && (s->list.count > 0 || log->generation != 0);
-    }
+    /* The master asks for the version in the own log's object alone. Without peers there is no object, until there is one. */
+    own->is_dirty |= own->seen != s->list.version && (s->list.count > 0 || own->generation != 0);
     rq_err rc = add_wanted(s);
     pthread_mutex_unlock(&s->lock);
     return rc == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
+static rq_err read_list(rq__queue_set *s, rq_arena *arena, rq_peer_list *list, uint32_t **counts,
+                        rq_error *why)
+{
+    uint64_t generation;
+    RQ_TRY(rq__peer_list_read(s->o.shared, arena, list, &generation, why));
+    *counts = rq_arena_calloc(arena, list->count + 1, sizeof **counts);
+    return *counts == NULL ? rq_no_memory(why) : RQ_OK;
+}
+
 rq_err rq__queue_set_follow(rq__queue_set *s, rq_error *why)
 {
     rq_lsn end = rq_wal_durable(s->o.wal);
+    bool has_object = s->first->generation != 0;
     rq_arena arena = {0};
     rq_peer_list list;
-    uint64_t generation;
+    uint32_t *counts;
     if (!s->is_entered) RQ_TRY(rq_wal_queues_enter(s->o.shared, s->o.server, why));
     s->is_entered = true;
-    rq_err rc = rq__peer_list_read(s->o.shared, &arena, &list, &generation, why);
+    rq_err rc = read_list(s, &arena, &list, &counts, why);
     bool is_new = rc == RQ_OK && (!s->has_list || list.version != s->list.version);
+    pthread_mutex_lock(&s->lock);
     if (is_new) {
-        pthread_mutex_lock(&s->lock);
         rq_arena old = s->arena;
         s->arena = arena;
         s->list = list;
+        s->counts = counts;
         s->has_list = true;
-        pthread_mutex_unlock(&s->lock);
         arena = old;
     }
+    if (rc == RQ_OK) s->may_ship = has_object;
+    pthread_mutex_unlock(&s->lock);
     rq_arena_clear(&arena);
     if (rc == RQ_OK) rc = apply(s, why);
     if (rc == RQ_OK) s->looked = end;
@@ -392,9 +428,11 @@ static void enter(rq__queue_set *s, rq__log_queues *log)
 {
     rq_log_info(s->o.env->log, SUBJECT, "this server replicates the rest of the log of %s",
                 log->server);
+    rq__log_queues *last = s->first;
+    while (last->next != NULL)
+        last = last->next;
     pthread_mutex_lock(&s->lock);
-    log->next = s->first->next;
-    s->first->next = log;
+    last->next = log;
     drop_unwanted(log);
     pthread_mutex_unlock(&s->lock);
 }
@@ -420,12 +458,34 @@ static rq_err claim_read(rq__queue_set *s, const char *server, rq_wal_queues *q,
     return rc;
 }
 
+/* See rule 5. A queue that is not kept any more stays in the object until the master has noted it. REQUIRES: the counts are of
+ * queues that this server owns and ships, or will ship. */
+static rq_err is_worth_claiming(const rq__queue_set *s, const rq_wal_queues *q, rq_arena *arena,
+                                bool *ret)
+{
+    *ret = true;
+    bool is_wanted = false;
+    for (size_t i = 0; i < q->count; i++) {
+        const rq_wal_queue *e = &q->list[i];
+        const char *id = rq_arena_cstr(arena, e->id);
+        if (id == NULL) return RQ_E_NO_MEMORY;
+        const rq_peer_info *p = peer_of(s, id);
+        if (p == NULL || p->position != e->number || p->lost_ms != 0) continue;
+        is_wanted = true;
+        if (p->enabled && e->lost_ms == 0 && *count_of(s, p) < RQ__PLACES_MAX) return RQ_OK;
+    }
+    *ret = !is_wanted;
+    return RQ_OK;
+}
+
 static rq_err claim_found(rq__queue_set *s, const char *server, rq_wal_queues *q,
                           uint64_t generation, rq_arena *arena, bool *ret, rq_error *why)
 {
     bool is_claimable;
     /* The list that its server followed may name peers that the list of this server does not name yet. */
     if (q->seen > s->list.version) return RQ_OK;
+    if (is_worth_claiming(s, q, arena, &is_claimable) != RQ_OK) return rq_no_memory(why);
+    if (!is_claimable) return RQ_OK;
     RQ_TRY(is_free(s, server, q->owner, arena, &is_claimable, why));
     if (!is_claimable) return RQ_OK;
     RQ_TRY(claim_read(s, server, q, generation, why));
@@ -457,41 +517,98 @@ static rq_err claim_log(rq__queue_set *s, const char *server, rq_arena *arena, b
     return rc == RQ_OK || rc == RQ_E_CONFLICT ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
 }
 
-static bool is_owned(const rq__queue_set *s, const char *server)
+/* REQUIRES: lock held. Counts queues of ended logs for each peer: those that have a place, or all that are ready. */
+static void count_queues(rq__queue_set *s, bool with_place)
 {
+    memset(s->counts, 0, s->list.count * sizeof *s->counts);
+    for (const rq__log_queues *log = s->first->next; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            const rq_peer_info *p = !with_place || q->has_place ? ready_peer(q) : NULL;
+            if (p != NULL) ++*count_of(s, p);
+        }
+}
+
+void rq__queue_set_share(rq__queue_set *s)
+{
+    if (!s->has_list) return;
+    pthread_mutex_lock(&s->lock);
+    count_queues(s, true);
+    for (rq__log_queues *log = s->first->next; log != NULL; log = log->next)
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            const rq_peer_info *p = ready_peer(q);
+            if (p == NULL) q->has_place = false;
+            if (p == NULL || q->has_place || *count_of(s, p) >= RQ__PLACES_MAX) continue;
+            q->has_place = true;
+            ++*count_of(s, p);
+        }
+    pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t rq__queue_set_ended_logs(const rq__queue_set *s)
+{
+    size_t owned = 0;
+    for (const rq__log_queues *log = s->first->next; log != NULL; log = log->next)
+        if (!is_listed(s->found.names, s->found.count, log->server)) owned++;
+    return (uint32_t)(s->found.count + owned);
+}
+
+/* The logs of this server's queues, ascending. */
+static rq_err list_owned(const rq__queue_set *s, rq_arena *arena, const char ***ret, size_t *count)
+{
+    *count = 0;
     for (const rq__log_queues *log = s->first; log != NULL; log = log->next)
-        if (strcmp(log->server, server) == 0) return true;
-    return false;
+        ++*count;
+    const char **names = rq_arena_calloc(arena, *count, sizeof *names);
+    if (names == NULL) return RQ_E_NO_MEMORY;
+    for (const rq__log_queues *log = s->first; log != NULL; log = log->next)
+        *names++ = log->server;
+    *ret = names - *count;
+    qsort(*ret, *count, sizeof **ret, by_name);
+    return RQ_OK;
 }
 
-/* Those that wait for a disabled peer do not count. */
-static unsigned shipped_logs(const rq__queue_set *s)
+/* Ended logs that may have queues, ascending, without those that this server owns. */
+static rq_err list_ended(const rq__queue_set *s, rq_arena *arena, const char ***ret,
+                         size_t *ret_count, rq_error *why)
 {
-    unsigned count = 0;
-    for (const rq__log_queues *log = s->first->next; log != NULL; log = log->next) {
-        bool ships = false;
-        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next)
-            ships |= rq__queue_peer(q) != NULL;
-        count += ships;
-    }
-    return count;
+    const char **logs, **ended, **owned;
+    size_t count = 0, ended_count = 0, owned_count;
+    *ret_count = 0;
+    RQ_TRY(rq_set_list(s->o.shared, s->o.ended, arena, &ended, &ended_count, why));
+    if (ended_count > 0) RQ_TRY(rq_wal_queues_logs(s->o.shared, arena, &logs, &count, why));
+    *ret = rq_arena_calloc(arena, count + 1, sizeof **ret);
+    if (*ret == NULL || list_owned(s, arena, &owned, &owned_count) != RQ_OK)
+        return rq_no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        if (is_listed(ended, ended_count, logs[i]) && !is_listed(owned, owned_count, logs[i]))
+            (*ret)[(*ret_count)++] = logs[i];
+    return RQ_OK;
 }
 
-/* Begins at a random log, so that servers that look at the same time do not all want the same one, and so that each log is
- * looked at after some calls: there may be many ended logs that other servers own. */
-static rq_err claim_one_of(rq__queue_set *s, const char *const *logs, size_t count,
-                           const char *const *ended, size_t ended_count, rq_arena *arena, bool *ret,
+/* A look, if one is left and nothing was claimed. */
+static rq_err look_at(rq__queue_set *s, const char *server, size_t *looks, bool *ret, rq_error *why)
+{
+    rq_arena arena = {0};
+    if (*looks == 0 || *ret) return RQ_OK;
+    --*looks;
+    rq_err rc = claim_log(s, server, &arena, ret, why);
+    rq_arena_clear(&arena);
+    return rc;
+}
+
+/* First the logs that are `old_count` names of `old` not, then in turn the others: there may be many that wait for a peer, or that
+ * other servers own. */
+static rq_err claim_one_of(rq__queue_set *s, const char *const *old, size_t old_count, bool *ret,
                            rq_error *why)
 {
-    rq_executor *ex = s->o.env->executor;
-    size_t from = count == 0 ? 0 : (size_t)(ex->random(ex) % count);
-    unsigned looks = 0;
-    *ret = false;
-    for (size_t i = 0; i < count && looks < CLAIM_LOOKS && !*ret; i++) {
-        const char *server = logs[(from + i) % count];
-        if (is_owned(s, server) || !is_listed(ended, ended_count, server)) continue;
-        looks++;
-        RQ_TRY(claim_log(s, server, arena, ret, why));
+    size_t count = s->found.count, looks = count / LAP;
+    if (looks < CLAIM_LOOKS) looks = CLAIM_LOOKS;
+    for (size_t i = 0; i < count; i++)
+        if (!is_listed(old, old_count, s->found.names[i]))
+            RQ_TRY(look_at(s, s->found.names[i], &looks, ret, why));
+    for (size_t i = 0; i < count && looks > 0 && !*ret; i++) {
+        const char *server = s->found.names[s->found.next++ % count];
+        if (is_listed(old, old_count, server)) RQ_TRY(look_at(s, server, &looks, ret, why));
     }
     return RQ_OK;
 }
@@ -499,15 +616,22 @@ static rq_err claim_one_of(rq__queue_set *s, const char *const *logs, size_t cou
 rq_err rq__queue_set_claim(rq__queue_set *s, bool *ret, rq_error *why)
 {
     rq_arena arena = {0};
-    const char **logs, **ended;
-    size_t count = 0, ended_count = 0;
+    const char **names, **old = s->found.names;
+    size_t count, old_count = s->found.count;
     *ret = false;
-    if (!s->has_list || s->first->is_lost || shipped_logs(s) >= RQ__CLAIMS_MAX) return RQ_OK;
-    rq_err rc = rq_set_list(s->o.shared, s->o.ended, &arena, &ended, &ended_count, why);
-    if (rc == RQ_OK && ended_count > 0)
-        rc = rq_wal_queues_logs(s->o.shared, &arena, &logs, &count, why);
-    if (rc == RQ_OK && count > 0)
-        rc = claim_one_of(s, logs, count, ended, ended_count, &arena, ret, why);
+    if (!s->has_list || s->first->is_lost) return RQ_OK;
+    rq_err rc = list_ended(s, &arena, &names, &count, why);
+    if (rc == RQ_OK) {
+        rq_arena before = s->found.arena;
+        s->found.arena = arena;
+        s->found.names = names;
+        s->found.count = count;
+        arena = before;
+        pthread_mutex_lock(&s->lock);
+        count_queues(s, false);
+        pthread_mutex_unlock(&s->lock);
+        rc = claim_one_of(s, old, old_count, ret, why);
+    }
     rq_arena_clear(&arena);
     return rc;
 }
@@ -556,6 +680,9 @@ rq_err rq__queue_set_finish(rq__queue_set *s, rq_error *why)
             continue;
         }
         if (rc != RQ_OK && rc != RQ_E_CONFLICT) return rq_fail(why, rc, "%s", detail.message);
+        if (rc == RQ_OK)
+            rq_log_info(s->o.env->log, SUBJECT, "no peer needs the log of %s any more",
+                        log->server);
         unlink_log(s, at);
     }
     return RQ_OK;
@@ -650,7 +777,7 @@ static rq_err note_loss(rq_catalog *c, const rq_wal_queue *q, const char *server
     return rc;
 }
 
-static rq_err note_losses_of(rq_shared *s, rq_catalog *c, const char *server, rq_error *why)
+rq_err rq_queues_note_losses(rq_shared *s, rq_catalog *c, const char *server, rq_error *why)
 {
     rq_arena arena = {0};
     rq_wal_queues q;
@@ -661,21 +788,4 @@ static rq_err note_losses_of(rq_shared *s, rq_catalog *c, const char *server, rq
         if (q.list[i].lost_ms != 0) rc = note_loss(c, &q.list[i], server, &arena, &detail);
     rq_arena_clear(&arena);
     return rc == RQ_OK || rc == RQ_E_NOT_FOUND ? RQ_OK : rq_fail(why, rc, "%s", detail.message);
-}
-
-rq_err rq_queues_note_losses(rq_shared *s, rq_catalog *c, rq_error *why)
-{
-    rq_arena arena = {0};
-    rq_peer_info *peers;
-    const char **logs;
-    size_t peer_count = 0, count = 0;
-    rq_err rc = RQ_OK;
-    if (rq_catalog_peers(c, &arena, &peers, &peer_count) != RQ_OK) rc = rq_no_memory(why);
-    if (rc == RQ_OK && peer_count > 0) rc = rq_wal_queues_logs(s, &arena, &logs, &count, why);
-    for (size_t i = 0; i < count; i++) {
-        rq_err one = note_losses_of(s, c, logs[i], rc == RQ_OK ? why : NULL);
-        if (rc == RQ_OK) rc = one;
-    }
-    rq_arena_clear(&arena);
-    return rc;
 }

@@ -41,8 +41,12 @@ rq_sink *rq_replication_sink(rq_replication *r);
 typedef struct rq_source_status {
     const char *id;
     bool enabled;
-    bool running;            /* it has a thread */
-    uint64_t log_bytes;      /* bytes of the log that are kept for it */
+    bool running;       /* it has a thread */
+    uint64_t log_bytes; /* bytes of the log that are kept for it */
+    uint32_t
+        ended_logs; /* of a cluster: logs of ended servers that this server ships, or will ship */
+    uint32_t
+        waiting_logs; /* those of them that wait: other ended logs are shipped before, or the peer is disabled */
     uint64_t lag_ms;         /* age of the oldest record that is not shipped; 0: all are */
     uint64_t age_of_last_ms; /* of the newest shipped record, when it was applied */
     int64_t shipped_ms;      /* when the last batch was applied */

@@ -48,10 +48,12 @@ struct rq__source {
     rq__queue queue;
     rq_arena arena; /* of the peer and the filter */
     const char *id;
+    const char *name; /* in log lines: of the peer, and of an ended log */
     uint64_t version;
     rq__filter filter;
     rq__selection selection;
     pthread_t thread;
+    bool has_thread;
     atomic_bool stop;
     atomic_bool done; /* an ended log was shipped to its end */
     /* Used by the source's thread only. */
@@ -118,6 +120,18 @@ static void pause_ns(const rq__source *s, uint64_t ns)
 
 /* --- failures --------------------------------------------------------------------------------- */
 
+static void log_failure(const rq__source *s, const char *text, uint64_t suppressed)
+{
+    const rq_log *log = s->settings->env->log;
+    const rq_log_field peer = rq_log_text("peer", s->id);
+    const rq_log_field count = rq_log_number("suppressed", suppressed);
+    if (s->queue.log.wal == NULL)
+        rq_log_event(log, RQ_LOG_WARN, SUBJECT, text, peer, rq_log_text("log", s->queue.log.server),
+                     count);
+    else
+        rq_log_event(log, RQ_LOG_WARN, SUBJECT, text, peer, count);
+}
+
 /* HBASE: HBaseInterClusterReplicationEndpoint.sleepForRetries */
 static void failed(rq__source *s, unsigned attempt, const char *what, const rq_error *why)
 {
@@ -128,8 +142,7 @@ static void failed(rq__source *s, unsigned attempt, const char *what, const rq_e
     uint64_t suppressed;
     if (rq_log_limit_passes(&s->failure_lines, FAILURE_LINES, now_ns(s), &suppressed)) {
         s->is_logged = true;
-        rq_log_event(s->settings->env->log, RQ_LOG_WARN, SUBJECT, text, rq_log_text("peer", s->id),
-                     rq_log_number("suppressed", suppressed));
+        log_failure(s, text, suppressed);
     }
     uint64_t times = attempt < s->settings->pauses_max ? attempt : s->settings->pauses_max;
     pause_ns(s, times * s->settings->pause_ms * 1000000);
@@ -138,7 +151,7 @@ static void failed(rq__source *s, unsigned attempt, const char *what, const rq_e
 static void recovered(rq__source *s)
 {
     if (s->is_logged)
-        rq_log_info(s->settings->env->log, SUBJECT, "peer %s: replication works again", s->id);
+        rq_log_info(s->settings->env->log, SUBJECT, "%s: replication works again", s->name);
     s->is_logged = false;
     set_problem(s, "");
 }
@@ -164,9 +177,9 @@ static void write_position(rq__source *s, bool at_end)
         s->written = s->confirmed;
     else if (rc != RQ_E_NOT_FOUND)
         rq_log_warn(s->settings->env->log, SUBJECT,
-                    "peer %s: cannot record the replication position: %s; the write-ahead log is "
-                    "kept longer",
-                    s->id, why.message);
+                    "%s: cannot record the replication position: %s; the write-ahead log is kept "
+                    "longer",
+                    s->name, why.message);
 }
 
 static void confirm(rq__source *s)
@@ -411,8 +424,8 @@ static void lose(rq__source *s, unsigned attempt, const rq_error *why)
     }
     atomic_store(&s->stop, true);
     if (rc == RQ_E_NOT_FOUND) return;
-    rq_log_error(s->settings->env->log, SUBJECT, "peer %s is disabled and needs a resync: %s",
-                 s->id, why->message);
+    rq_log_error(s->settings->env->log, SUBJECT, "%s: the peer is disabled and needs a resync: %s",
+                 s->name, why->message);
     set_problem(s, why->message);
 }
 
@@ -516,6 +529,10 @@ static rq_err prepare(rq__source *s, const rq_peer_info *peer, rq_error *why)
     const char *own = s->settings->cluster_id;
     s->id = rq_arena_cstr(&s->arena, rq_slice_cstr(peer->id));
     if (s->id == NULL) return rq_no_memory(why);
+    s->name = s->queue.log.wal != NULL
+                  ? rq_arena_printf(&s->arena, "peer %s", s->id)
+                  : rq_arena_printf(&s->arena, "peer %s, log of %s", s->id, s->queue.log.server);
+    if (s->name == NULL) return rq_no_memory(why);
     s->version = peer->version;
     s->confirmed = s->written = peer->position;
     atomic_store(&s->position, peer->position);
@@ -538,8 +555,11 @@ rq_err rq__source_new(const rq__source_settings *settings, const rq__queue *queu
     rq_arena_init(&s->arena);
     pthread_mutex_init(&s->lock, NULL);
     rq_err rc = prepare(s, peer, why);
-    if (rc == RQ_OK && pthread_create(&s->thread, NULL, run, s) != 0)
-        rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot start a thread for peer %s", peer->id);
+    if (rc == RQ_OK) {
+        s->has_thread = pthread_create(&s->thread, NULL, run, s) == 0;
+        if (!s->has_thread)
+            rc = rq_fail(why, RQ_E_NO_MEMORY, "cannot start a thread for %s", s->name);
+    }
     if (rc == RQ_OK)
         *ret = s;
     else
@@ -552,11 +572,17 @@ void rq__source_stop(rq__source *s)
     atomic_store(&s->stop, true);
 }
 
+void rq__source_end(rq__source *s)
+{
+    rq__source_stop(s);
+    if (s->has_thread) (void)pthread_join(s->thread, NULL);
+    s->has_thread = false;
+}
+
 void rq__source_free(rq__source *s)
 {
     if (s == NULL) return;
-    rq__source_stop(s);
-    (void)pthread_join(s->thread, NULL);
+    rq__source_end(s);
     source_free(s);
 }
 

@@ -49,7 +49,9 @@ rq_err rq__source_new(const rq__source_settings *s, const rq__queue *queue,
                       const rq_peer_info *peer, rq__source **ret, rq_error *why);
 /* Asks the thread to end; does not block. */
 void rq__source_stop(rq__source *s);
-/* Waits for the thread's end and frees the source. The position is written. NULL is fine. */
+/* As rq__source_stop, and waits for the thread's end. The position is written. */
+void rq__source_end(rq__source *s);
+/* Ends the thread, and frees the source. NULL is fine. */
 void rq__source_free(rq__source *s);
 
 /* True when the peer has received an ended log completely; the thread then ends. */

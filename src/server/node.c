@@ -574,6 +574,7 @@ static rq_err open_all(rq_node *n, rq_error *why)
 static void init_wake(rq_node *n)
 {
     rq_clock_cond_init(&n->wake);
+    rq_clock_cond_init(&n->caretaker.wake);
     pthread_mutex_init(&n->lock, NULL);
 }
 
@@ -705,6 +706,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
 {
     if (n == NULL) return RQ_OK;
     stop_keeper(n);
+    rq__node_stop_caretaker(n);
     rq__node_stop_opener(n);
     rq__node_withdraw_pages(n);
     stop_serving(n);
@@ -720,6 +722,7 @@ rq_err rq_node_close(rq_node *n, rq_error *why)
     explicit_bzero(&n->secret, sizeof n->secret);
     rq__revoked_clear(&n->revoked);
     rq_arena_clear(&n->arena);
+    pthread_cond_destroy(&n->caretaker.wake);
     pthread_cond_destroy(&n->wake);
     pthread_mutex_destroy(&n->lock);
     pthread_mutex_destroy(&n->reload.lock);

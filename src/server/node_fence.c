@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fences servers that have ended, for a master and for standbys, and removes their logs; see node.h. A fence that fails is
- * tried again (tries.h). A fenced server is evicted (node_evict.c).
+ * tried again (tries.h). A fenced server is evicted (node_evict.c). The caretaker removes logs (node_caretaker.c).
  *
  * Sets on storage: "ended" has the servers that were fenced and whose logs are not removed yet; "leaving" has masters that
  * stop cleanly (node_standby.c).
@@ -12,9 +12,6 @@
 #include "wal/head.h"
 
 #include <stdio.h>
-
-#define RETIRE_MS 5000
-#define SWEEP_EVERY 12 /* rounds of rq__node_retire_logs; a sweep reads a manifest for each key */
 
 static void note_revoked(rq_node *n, const char *server, uint64_t quiet_ns, bool is_found)
 {
@@ -146,11 +143,10 @@ static void sweep(const rq_node *n, const char *server)
                      server, rq_err_text(rc));
 }
 
-/* Removes the log of a server that has ended, if no region needs it any more; else a later call tries
- * again. */
-static void retire(rq_node *n, const char *server)
+void rq__node_retire_log(rq_node *n, const char *server, bool sweeps)
 {
     rq_error why = {.code = RQ_OK};
+    if (sweeps) sweep(n, server);
     rq_err rc = rq_wal_retire(n->store.shared, server, &why);
     if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_LEAVING, server, &why);
     if (rc == RQ_OK) rc = rq_set_del(n->store.shared, RQ__NODE_ENDED, server, &why);
@@ -158,24 +154,4 @@ static void retire(rq_node *n, const char *server)
     if (rc != RQ_OK && rc != RQ_E_STATE)
         rq_log_warn(n->o.log, "cluster", "cannot remove the write-ahead log of %s yet: %s", server,
                     why.message);
-}
-
-void rq__node_retire_logs(rq_node *n)
-{
-    rq_executor *ex = n->env.executor;
-    rq_arena a = {0};
-    const char **list;
-    size_t count = 0;
-    uint64_t now = ex->now_ns(ex);
-    if (n->catalog == NULL || now < n->retire_at_ns) return;
-    if (rq__node_lease_expired_ms(n) > 0)
-        return; /* the storage does not answer: each call would wait */
-    n->retire_at_ns = now + (uint64_t)RETIRE_MS * 1000000;
-    bool sweeps = ++n->retire_rounds % SWEEP_EVERY == 0;
-    if (rq_set_list(n->store.shared, RQ__NODE_ENDED, &a, &list, &count, NULL) != RQ_OK) count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (sweeps) sweep(n, list[i]);
-        retire(n, list[i]);
-    }
-    rq_arena_clear(&a);
 }

@@ -390,8 +390,8 @@ static bool take_view_change(rq_node *n)
 rq_err rq__node_look_after(rq_node *n, const rq_member_view *v, rq_error *why)
 {
     give_up_replaced(n);
-    rq__node_retire_logs(n);
-    rq__node_look_after_queues(n, v);
+    rq__node_give_up_unseen(n, v);
+    if (n->catalog != NULL) RQ_TRY(rq__node_start_caretaker(n, why));
     if (n->catalog != NULL && take_view_change(n)) RQ_TRY(rq__node_write_names(n, why));
     /* Without a connection nobody is known to have left, and another process may be the master. */
     if (!v->connected || v->state != RQ_MEMBER_ACTIVE) return RQ_OK;
@@ -692,7 +692,6 @@ rq_err rq__node_close_master(rq_node *n, rq_error *why)
     rq_err rc = rq_catalog_close(n->catalog, true, why);
     n->catalog = NULL;
     watch_no_more(n, true);
-    rq__node_forget_strays(n);
     rq__tries_clear(&n->fences);
     rq__tries_clear(&n->lease_reads);
     if (n->sides != NULL) rq_sides_set_master(n->sides, NULL);

@@ -33,6 +33,8 @@ rq_err rq__node_open_observers(rq_node *n, rq_error *why)
                                         .ops = n->ops,
                                         .loops = n->loops,
                                         .sink = &n->sink.counters,
+                                        .peers = rq__node_peers,
+                                        .peers_ctx = n,
                                         .requests = n->budget,
                                         .answers = n->answers,
                                         .unread = n->unread,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server of a cluster, shared by node.c, node_master.c, node_standby.c, node_fence.c, node_evict.c, node_lease.c,
- * node_names.c, node_pages.c, node_shutdown.c, node_sink.c and node_source.c. */
+ * node_caretaker.c, node_names.c, node_pages.c, node_shutdown.c, node_sink.c and node_source.c. */
 #ifndef RQ_SERVER_NODE_PRIV_H
 #define RQ_SERVER_NODE_PRIV_H
 
@@ -96,17 +96,25 @@ struct rq_node {
     rq_catalog *opened RQ_GUARDED_BY(lock); /* the opener's result, until the keeper has it */
     const rq_server_name *replaced[16] RQ_GUARDED_BY(lock); /* to be fenced */
     size_t replaced_count RQ_GUARDED_BY(lock);
+    /* Servers that ended unseen, to be fenced; the caretaker finds them. */
+    char unseen[16][RQ_SHARED_NAME_MAX + 1] RQ_GUARDED_BY(lock);
+    size_t unseen_count RQ_GUARDED_BY(lock);
+    /* A thread of the active master, for what may take long (node_caretaker.c); its own fields. */
+    struct {
+        pthread_t thread;
+        pthread_cond_t wake; /* with the lock */
+        bool runs;           /* it was started; the keeper's, then the closing thread's */
+        size_t next;         /* the ended log that is looked at next */
+        unsigned laps;
+        struct rq__stray *strays; /* servers that have queues and are not known */
+    } caretaker;
     /* The active master's; the keeper's alone. */
     bool was_standby;
     struct rq__watched *watched; /* servers that have reported */
     rq__tries fences;            /* of servers that are given up */
     rq__tries lease_reads;       /* of servers whose leases have expired */
-    uint64_t retire_at_ns;       /* when logs of ended servers are looked at next */
-    unsigned retire_rounds;
-    uint64_t queues_at_ns;    /* when peers and queues are looked at next */
-    struct rq__stray *strays; /* servers that have queues and are not known */
-    uint64_t shut_down_ns;    /* since when the cluster is being shut down; 0: it is not */
-    bool is_asked_to_end;     /* the shutdown has called o.stop */
+    uint64_t shut_down_ns;       /* since when the cluster is being shut down; 0: it is not */
+    bool is_asked_to_end;        /* the shutdown has called o.stop */
     char reported_to[RQ_SHARED_NAME_MAX]; /* the active master when the keeper last looked */
     bool marks_looked_at;                 /* of decommissioned servers that have ended */
     rq_catalog *catalog;
@@ -183,9 +191,10 @@ rq_err rq__node_read_lease(const rq_node *n, const char *server, rq_error *why);
  * server is not at fault, and its tenure could not be revoked either. False also while the next attempt is not due. Failures
  * are logged. The keeper's. */
 bool rq__node_reads_lease_of(rq_node *n, const char *server);
-/* Removes logs of ended servers that no region needs any more, every few seconds. Not before the catalog is open: until then the
- * opener looks at the same logs (rq__node_note_ended). The keeper's. */
-void rq__node_retire_logs(rq_node *n);
+/* Removes the log of an ended server, if neither a region nor a peer needs it any more; else a later call tries again. `sweeps`:
+ * also looks for keys that no region needs, which costs a read for each. Not before the catalog is open: until then the opener looks
+ * at the same logs (rq__node_note_ended). The caretaker's. */
+void rq__node_retire_log(rq_node *n, const char *server, bool sweeps);
 /* For a new master: looks up the servers that were fenced before its election, except those whose logs have been
  * removed. So the wait for the lease of a fenced server begins now, not when its regions are opened. Its session with
  * CephFS is ended again, because the former master may have ended before it did that. A failure only makes later steps
@@ -199,6 +208,17 @@ rq_err rq__node_open_evictions(rq_node *n, rq_error *why);
 void rq__node_evict(rq_node *n, const char *server);
 /* Waits for evictions that have begun. */
 void rq__node_close_evictions(rq_node *n);
+
+/* --- node_caretaker.c ------------------------------------------------------------------------------- */
+/* REQUIRES: there is a catalog. The keeper's. */
+RQ_NODISCARD
+rq_err rq__node_start_caretaker(rq_node *n, rq_error *why);
+/* REQUIRES: the keeper has ended. */
+void rq__node_stop_caretaker(rq_node *n);
+/* Has the keeper fence the server; it may be called again until that is done. The caretaker's. */
+void rq__node_report_unseen(rq_node *n, const char *server);
+/* Fences those that were reported. The keeper's. */
+void rq__node_give_up_unseen(rq_node *n, const rq_member_view *v);
 
 /* --- node_lease.c ----------------------------------------------------------------------------------- */
 /* True: the lease has expired or is valid again since the last call, and the master should hear of it. The keeper's. */
@@ -261,12 +281,24 @@ void rq__node_leave_log(rq_node *n);
 /* rq_duty_options.sources; `ctx`: n->role. */
 RQ_NODISCARD
 rq_err rq__node_source_loads(void *ctx, rq_arena *arena, rq_source_load **ret, size_t *ret_count);
+/* rq_metrics_sources.peers; `ctx`: the node. */
+RQ_NODISCARD
+rq_err rq__node_peers(void *ctx, rq_arena *arena, rq_source_status **ret, size_t *ret_count,
+                      uint32_t *ret_kept);
 /* rq_catalog_options.peers_changed; `ctx`: the node. */
 RQ_NODISCARD
 rq_err rq__node_peers_changed(void *ctx, rq_catalog *c, rq_error *why);
-/* Every few seconds: the list of peers, peers that have lost writes, servers that ended unseen. The keeper's. */
-void rq__node_look_after_queues(rq_node *n, const rq_member_view *v);
-void rq__node_forget_strays(rq_node *n);
+/* Writes the list of peers, if it differs from the catalog. *ret: there are peers. The caretaker's, as the rest of this part. */
+RQ_NODISCARD
+rq_err rq__node_publish_peers(rq_node *n, bool *ret, rq_error *why);
+/* Whether the server is up, or in ZooKeeper. Any thread. */
+bool rq__node_is_known(rq_node *n, const rq_member_view *v, const char *server);
+/* A log that has queues: notes losses, if there are peers; if nobody knows the server, and its log has not ended, has it fenced. */
+RQ_NODISCARD
+rq_err rq__node_look_at_queues(rq_node *n, const rq_member_view *v, const char *server,
+                               bool has_peers, rq_error *why);
+/* Forgets what was noted about servers whose names are not among these, which ascend. */
+void rq__node_forget_strays(rq_node *n, const char *const *names, size_t count);
 
 /* --- node_names.c ----------------------------------------------------------------------------------- */
 /* Has the znodes written that show where meta, tables and namespaces are. */

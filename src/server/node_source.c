@@ -8,6 +8,8 @@
  *   - it fences servers that have queues, are not up and are not in ZooKeeper: their queues cannot be claimed before that.
  *     Such a server ended while no master looked after it, for example with the whole cluster;
  *   - it removes what is left of the queues of logs that do not exist any more.
+ *
+ * All but the changes of peers is done by the caretaker (node_caretaker.c).
  */
 #include "server/node_priv.h"
 
@@ -20,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOOK_MS 5000
+#define STRAY_MS 5000  /* more than the time of a session */
 #define FOLLOW_MS 3000 /* of one attempt of a procedure's step */
 #define FOLLOW_LOOK_MS 50
 
@@ -65,6 +67,17 @@ rq_err rq__node_source_loads(void *ctx, rq_arena *arena, rq_source_load **ret, s
     const rq_peer_role *role = ctx;
     const rq_node *n = role->ctx;
     return rq_cluster_source_loads(n->source, arena, ret, ret_count);
+}
+
+/* Pages are made only while there is a source (rq__node_serve_pages, rq__node_withdraw_pages). */
+rq_err rq__node_peers(void *ctx, rq_arena *arena, rq_source_status **ret, size_t *ret_count,
+                      uint32_t *ret_kept)
+{
+    const rq_node *n = ctx;
+    *ret_count = 0;
+    *ret_kept = 0;
+    if (n->source == NULL) return RQ_OK;
+    return rq_cluster_source_status(n->source, arena, ret, ret_count, ret_kept);
 }
 
 /* --- the master: the list of peers ----------------------------------------------------------------- */
@@ -123,13 +136,12 @@ typedef struct rq__stray stray;
 struct rq__stray {
     stray *next;
     uint64_t since_ns;
-    bool is_seen; /* at this look */
     char server[];
 };
 
 static stray *stray_of(rq_node *n, const char *server, uint64_t now)
 {
-    stray *s = n->strays;
+    stray *s = n->caretaker.strays;
     while (s != NULL && strcmp(s->server, server) != 0)
         s = s->next;
     if (s != NULL) return s;
@@ -138,18 +150,22 @@ static stray *stray_of(rq_node *n, const char *server, uint64_t now)
     if (s == NULL) return NULL; /* at the next look */
     memcpy(s->server, server, len);
     s->since_ns = now;
-    s->next = n->strays;
-    n->strays = s;
+    s->next = n->caretaker.strays;
+    n->caretaker.strays = s;
     return s;
 }
 
-/* Those that were not seen at this look, or all. */
-static void drop_strays(rq_node *n, bool all)
+static int by_name(const void *a, const void *b)
 {
-    for (stray **at = &n->strays; *at != NULL;) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void rq__node_forget_strays(rq_node *n, const char *const *names, size_t count)
+{
+    for (stray **at = &n->caretaker.strays; *at != NULL;) {
         stray *s = *at;
-        if (s->is_seen && !all) {
-            s->is_seen = false;
+        const char *name = s->server;
+        if (count > 0 && bsearch(&name, names, count, sizeof *names, by_name) != NULL) {
             at = &s->next;
             continue;
         }
@@ -158,7 +174,18 @@ static void drop_strays(rq_node *n, bool all)
     }
 }
 
-static bool is_known(rq_node *n, const rq_member_view *v, const char *server)
+static void forget_stray(rq_node *n, const char *server)
+{
+    for (stray **at = &n->caretaker.strays; *at != NULL; at = &(*at)->next) {
+        stray *s = *at;
+        if (strcmp(s->server, server) != 0) continue;
+        *at = s->next;
+        free(s);
+        return;
+    }
+}
+
+bool rq__node_is_known(rq_node *n, const rq_member_view *v, const char *server)
 {
     rq_arena a = {0};
     rq_server_name name;
@@ -186,58 +213,37 @@ static void forget_queues(const rq_node *n, const char *server)
 }
 
 /* A server that has just started may be neither up nor seen in ZooKeeper yet. */
-static void look_at_stray(rq_node *n, const char *server, uint64_t now)
+static void look_at_stray(rq_node *n, const char *server)
 {
+    rq_executor *ex = n->env.executor;
+    uint64_t now = ex->now_ns(ex);
     uint64_t session = (uint64_t)rq_config_int(n->o.config, RQ_SET_ZK_SESSION) * 1000000;
     rq_wal_state state;
     rq_err rc = rq_wal_state_of(n->store.shared, server, &state, NULL);
     if (rc == RQ_E_NOT_FOUND || (rc == RQ_OK && state == RQ_WAL_CLOSED)) forget_queues(n, server);
+    if (rc == RQ_E_NOT_FOUND || (rc == RQ_OK && state != RQ_WAL_OPEN)) forget_stray(n, server);
     if (rc != RQ_OK || state != RQ_WAL_OPEN) return;
-    stray *s = stray_of(n, server, now);
-    if (s == NULL) return;
-    s->is_seen = true;
-    if (now - s->since_ns <= session + (uint64_t)LOOK_MS * 1000000) return;
-    if (!rq__node_fence_or_retry(n, server)) return;
-    rq_log_info(n->o.log, "replication",
-                "%s ended before this master was elected: its log is replicated by other servers",
-                server);
+    const stray *s = stray_of(n, server, now);
+    if (s != NULL && now - s->since_ns > session + (uint64_t)STRAY_MS * 1000000)
+        rq__node_report_unseen(n, server);
 }
 
-static rq_err fence_strays(rq_node *n, const rq_member_view *v, uint64_t now, rq_error *why)
-{
-    rq_arena a = {0};
-    const char **list;
-    size_t count = 0;
-    rq_err rc = rq_wal_queues_logs(n->store.shared, &a, &list, &count, why);
-    for (size_t i = 0; rc == RQ_OK && i < count; i++)
-        if (!is_known(n, v, list[i])) look_at_stray(n, list[i], now);
-    drop_strays(n, false);
-    rq_arena_clear(&a);
-    return rc;
-}
-
-static rq_err look_after(rq_node *n, const rq_member_view *v, uint64_t now, rq_error *why)
+rq_err rq__node_publish_peers(rq_node *n, bool *ret, rq_error *why)
 {
     uint64_t version;
+    *ret = false;
     RQ_TRY(rq_peer_list_publish(n->store.shared, n->server->text, n->catalog, &version, why));
-    rq_err rc = rq_queues_note_losses(n->store.shared, n->catalog, why);
-    rq_err more = v->connected ? fence_strays(n, v, now, rc == RQ_OK ? why : NULL) : RQ_OK;
-    return rc == RQ_OK ? more : rc;
+    return are_there_peers(n->catalog, ret) == RQ_OK ? RQ_OK : rq_no_memory(why);
 }
 
-void rq__node_look_after_queues(rq_node *n, const rq_member_view *v)
+rq_err rq__node_look_at_queues(rq_node *n, const rq_member_view *v, const char *server,
+                               bool has_peers, rq_error *why)
 {
-    rq_executor *ex = n->env.executor;
-    uint64_t now = ex->now_ns(ex);
-    rq_error why = {.code = RQ_OK};
-    if (n->catalog == NULL || now < n->queues_at_ns || rq__node_lease_expired_ms(n) > 0) return;
-    n->queues_at_ns = now + (uint64_t)LOOK_MS * 1000000;
-    if (look_after(n, v, now, &why) != RQ_OK)
-        rq_log_debug(n->o.log, "replication", "the peers and queues are looked at again: %s",
-                     why.message);
-}
-
-void rq__node_forget_strays(rq_node *n)
-{
-    drop_strays(n, true);
+    rq_err rc = has_peers ? rq_queues_note_losses(n->store.shared, n->catalog, server, why) : RQ_OK;
+    if (!v->connected) return rc;
+    if (rq__node_is_known(n, v, server))
+        forget_stray(n, server);
+    else
+        look_at_stray(n, server);
+    return rc;
 }

@@ -23,6 +23,7 @@ import time
 
 os.environ.setdefault("SESSION_MS", "5000")  # Ceph's daemons keep a small machine busy
 import cluster  # noqa: E402
+import cluster_source  # noqa: E402
 import cluster_tool  # noqa: E402
 import peer  # noqa: E402
 from cluster import Process, others, read_all, refused, restart  # noqa: E402
@@ -36,7 +37,7 @@ IN_CEPHFS = os.environ.get("FILES", "folder") == "cephfs"
 STANDSTILL = 6  # seconds; an operation's limit is 2
 # Tests of cluster.py that change or name the shared folder, and those that do not concern storage.
 LEFT_OUT = {"a_fence_that_fails_is_logged_once", "wrong_configurations_are_refused", "roots_are_not_mixed_up",
-            "a_status_that_nobody_gives_is_an_error", "what_is_not_safe_is_refused"}
+            "a_status_that_nobody_gives_is_an_error", "what_is_not_safe_is_refused", "a_fence_does_not_wait_for_ended_logs"}
 
 
 class Ceph:
@@ -84,6 +85,11 @@ class World(cluster.World):
         parts = {"conf": self.ceph.users_conf, "user": "client.rorqual", "files": self.files} | parts
         return f"store=rados:{pool}," + ",".join(f"{key}={value}" for key, value in parts.items())
 
+    def keys_of(self, name):
+        if f"set/{name}" not in self.ceph.admin("--pool", "rorqual", "--namespace", "rorqual", "ls", program="rados").splitlines():
+            return []
+        return self.ceph.admin("--pool", "rorqual", "--namespace", "rorqual", "listomapkeys", f"set/{name}", program="rados").split()
+
     def place(self, secret=None, **parts):
         return f"zk=127.0.0.1:{self.keeper.port}/hbase,{self.store_text(**parts)},secret={secret or self.secret}"
 
@@ -111,6 +117,21 @@ def logs_and_manifests_are_in_the_pool(world):
         return
     folder = {path.name for path in world.files.iterdir()}
     assert "data" in folder and "shared" not in folder and not (world.files / ".rorqual/wal").exists(), folder
+
+
+def rows_put_while_a_server_is_killed_are_at_the_peer(world):
+    """The peer is away at first, so that the rest of the killed server's log is in the pool and is shipped by another server."""
+    with cluster_source.sink_of(world, "away") as sink:
+        sink.kill()
+        world.shell("".join(f"put 'away', '{n}a', 'f:q', '{n}'\n" for n in range(10)))
+        killed = next(p for p in others(world, world.wait_for_master()) if p.ports[0] in cluster.regions_of(world, "away").values())
+        assert killed.name in world.keys_of("queues")
+        cluster.kill_and_wait(world, killed)
+        world.shell("".join(f"put 'away', '{n}b', 'f:q', '{n}'\n" for n in range(10)))
+        sink.start()
+        assert len(cluster_source.arrives(world, sink, "away")) == 20
+        until(lambda: killed.name not in world.keys_of("queues"), "the queues of the killed server are removed")
+        restart(world, killed)
 
 
 def rows_put_while_osds_are_killed_are_there(world):
@@ -321,7 +342,7 @@ def one_command_gives_a_cluster_on_ceph(folder):
 
 IN_FOLDER_ONLY = [files_and_pools_are_not_mixed_up, servers_that_start_at_once_make_one_cluster]
 IN_CEPHFS_ONLY = [rows_put_while_the_metadata_server_is_killed_are_there]
-OWN = [logs_and_manifests_are_in_the_pool, rows_put_while_osds_are_killed_are_there, a_server_and_an_osd_are_killed_at_once,
+OWN = [logs_and_manifests_are_in_the_pool, rows_put_while_a_server_is_killed_are_at_the_peer, rows_put_while_osds_are_killed_are_there, a_server_and_an_osd_are_killed_at_once,
        the_master_is_killed_while_an_osd_is_away, storage_that_stands_still_loses_nothing, all_is_there_after_servers_and_osds_were_killed,
        wrong_stores_are_refused] + (IN_CEPHFS_ONLY if IN_CEPHFS else IN_FOLDER_ONLY)
 

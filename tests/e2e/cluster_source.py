@@ -2,9 +2,10 @@
 """Tests of cluster.py: this cluster replicates to another one; a standalone server is the sink."""
 import contextlib
 import subprocess
+import urllib.request
 
 from cluster_replication import SCOPED, rows_of, source_rows
-from cluster_world import SHELL, open_regions, others, regions_of, restart
+from cluster_world import SHELL, kill_and_wait, open_regions, others, regions_of, restart
 from membership import DEADLINE, until
 from replication import Node
 
@@ -15,11 +16,18 @@ PUTS = 3000
 
 def queues_of(world):
     """The servers whose logs have queues on the shared storage. A log without queues stays until its regions are flushed."""
-    return sorted(path.name for path in world.store.glob("shared/set/queues/*"))
+    return world.keys_of("queues")
 
 
 def sources_of(world):
     return [line for line in world.shell("status 'replication', 'source'\n").splitlines() if "PeerID=" in line]
+
+
+def metrics(process):
+    """{name and labels: value}"""
+    with urllib.request.urlopen(f"http://127.0.0.1:{process.ports[2]}/metrics", timeout=DEADLINE) as page:
+        lines = page.read().decode().splitlines()
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
 
 
 @contextlib.contextmanager
@@ -152,6 +160,52 @@ def a_disabled_peer_gets_nothing_and_then_everything(world):
         assert "c" not in source_rows(sink, "off")  # written while it was disabled, before it was removed
 
 
+def what_waits_is_shown(world):
+    """Queues without a source, ended logs that are kept, and the lag."""
+    lag, kept, ended = 'rorqual_replication_lag_seconds{peer="p"}', "rorqual_replication_kept_logs", 'rorqual_replication_ended_logs{peer="p"}'
+    with sink_of(world, "waits") as sink:
+        world.shell("".join(f"put 'waits', '{n}a', 'f:q', '1'\n" for n in range(10)))
+        arrives(world, sink, "waits")
+        until(lambda: sum(metrics(p)['rorqual_replication_shipped_records_total{peer="p"}'] for p in world.processes) >= 10, "what was shipped is counted")
+        sink.kill()
+        world.shell("".join(f"put 'waits', '{n}b', 'f:q', '2'\n" for n in range(10)))
+        until(lambda: all(metrics(p)[lag] > 0 for p in world.processes), "the lag of each server")
+        until(lambda: not all("No Reader" in line for line in sources_of(world)), "the sources are shown")
+        world.shell("disable_peer 'p'\n")
+        until(lambda: world.shell("status 'replication', 'source'\n").count("No Reader/Shipper threads") == 3, "queues of a disabled peer are shown")
+        master = world.wait_for_master()
+        killed = next(p for p in others(world, master) if p.ports[0] in regions_of(world, "waits").values())
+        killed.kill()
+        until(lambda: metrics(master)[kept] == 1, "the log of the killed server is kept")
+        assert metrics(master)[ended] == 0  # nobody claims it for a disabled peer
+        world.shell("enable_peer 'p'\n")
+        until(lambda: sum(metrics(p)[ended] for p in others(world, killed)) == 1, "a server ships it")
+        said = f'log={killed.name}'
+        until(lambda: any(said in p.errors() for p in others(world, killed)), "what fails names the log")
+        sink.start()
+        assert len(arrives(world, sink, "waits")) == 20
+        until(lambda: metrics(master)[kept] == 0, "the log is removed")
+        restart(world, killed)
+
+
+def a_fence_does_not_wait_for_ended_logs(world):
+    """The master has begun to remove many ended logs, here names without logs, when a server is killed."""
+    folder = world.store / "shared/set/ended"
+    folder.mkdir(exist_ok=True)
+    names = [folder / f"127.0.0.1,1,{i:05}" for i in range(5000)]
+
+    def left():
+        return sum(key.startswith("127.0.0.1,1,") for key in world.keys_of("ended"))
+    for name in names:
+        name.touch()
+    until(lambda: left() < len(names), "the master looks at the names")
+    killed = kill_and_wait(world, others(world, world.wait_for_master())[0])
+    assert left() > 0, "the fence came after all ended logs"
+    for name in names:
+        name.unlink(missing_ok=True)
+    restart(world, killed)
+
+
 def writes_do_not_return_to_their_cluster(world):
     with sink_of(world, "both") as sink:
         sink.add_peer("c", f"127.0.0.1:{world.keeper.port}:/hbase")
@@ -199,5 +253,6 @@ def what_a_peer_may_not_be_is_refused(world):
 
 
 TESTS = [a_cluster_replicates_while_its_servers_are_killed, a_server_that_stops_leaves_its_queue_to_others,
-         all_servers_end_before_the_peer_has_everything, a_disabled_peer_gets_nothing_and_then_everything, writes_do_not_return_to_their_cluster,
+         all_servers_end_before_the_peer_has_everything, a_disabled_peer_gets_nothing_and_then_everything,
+         what_waits_is_shown, a_fence_does_not_wait_for_ended_logs, writes_do_not_return_to_their_cluster,
          a_log_that_grows_too_long_disables_the_peer, what_a_peer_may_not_be_is_refused]

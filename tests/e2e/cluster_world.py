@@ -96,6 +96,10 @@ class World:
     def place(self, secret=None):
         return f"zk=127.0.0.1:{self.keeper.port}/hbase,store={self.store},secret={secret or self.secret}"
 
+    def keys_of(self, name):
+        """The keys of a set on the shared storage."""
+        return sorted(path.name for path in self.store.glob(f"shared/set/{name}/*"))
+
     def servers(self):
         return sorted(n[3:] for n in self.keeper.tree("/hbase") if n.startswith("rs/"))
 

@@ -11,6 +11,8 @@
  *  3. A server owns a log's queues only if every former owner is fenced.
  *  4. A log is not removed before it was shipped. In the end every ended log and its queues are removed; with a removed peer,
  *     too.
+ *  5. When the removal of the peer has returned, no server ships to it, unless it is fenced; a server that is starting does not
+ *     either.
  *
  * RQ_SEEDS=n runs n seeds from RQ_FIRST=f on, RQ_SEED=s one.
  */
@@ -64,7 +66,7 @@ typedef struct history {
     world_task tasks[WORLD_NODES + 2];
     server servers[WORLD_NODES];
     uint64_t added_after_ms;
-    bool removes, is_over, faults_end;
+    bool removes, is_removed, is_over, faults_end;
     unsigned gone;
 } history;
 
@@ -134,6 +136,8 @@ static void deliver(server *by, server *of, const rq_wal_record *r)
     world *w = &by->h->w;
     unsigned i = rq_slice_eq(r->region, rq_slice_cstr(names[0])) ? 0 : 1;
     if (r->kind != RQ_WAL_EDIT) return;
+    if (by->h->is_removed && !by->fenced)
+        world_fail(w, "%s ships the log of %s to a peer that was removed", by->name, of->name);
     if (of->first[i] == 0) of->first[i] = r->sequence_id;
     if (of->delivered[i] != 0 && r->sequence_id > of->delivered[i] + 1)
         world_fail(w, "%" PRIu64 " of %s in the log of %s arrives after %" PRIu64, r->sequence_id,
@@ -201,7 +205,9 @@ static void ship_all(server *s)
 /* The object says who owned the queues before. */
 static void check_claim(server *s)
 {
-    const rq__log_queues *log = s->queues.first->next; /* the newest one */
+    const rq__log_queues *log = s->queues.first;
+    while (log->next != NULL) /* the newest one */
+        log = log->next;
     server *of = server_of(s->h, log->server);
     seen_claimed++;
     if (!of->fenced) world_fail(&s->h->w, "%s is not fenced and its queues are claimed", of->name);
@@ -225,6 +231,7 @@ static void keep_queues(server *s)
     bool claimed = false;
     if (world_below(&s->h->w, 3) == 0) rc = rq__queue_set_claim(&s->queues, &claimed, NULL);
     if (claimed) check_claim(s);
+    rq__queue_set_share(&s->queues);
     ship_all(s);
     rc = rq__queue_set_finish(&s->queues, NULL);
     (void)rc; /* again in the next round */
@@ -431,12 +438,13 @@ static void run_master(world_task *t)
         continue;
     await_followed(h, 1, false);
     count_from_now(h);
-    uint64_t until = h->removes ? world_below(w, 200) : UINT64_MAX;
+    uint64_t until = h->removes ? world_below(w, h->added_after_ms < 2000 ? 3 : 200) : UINT64_MAX;
     while (!is_void(h) && (h->gone < WORLD_NODES - 1 || !all_retired(h))) {
         if (until-- == 0) {
             while (publish(h, 2, 0) != RQ_OK)
                 continue;
             await_followed(h, 2, true);
+            h->is_removed = !is_void(h);
         }
         fence_ended(h);
         retire_ended(h);
@@ -527,9 +535,190 @@ static void everything_arrives_in_a_folder(void **state)
     run_form(FORM_FOLDER);
 }
 
+/* --- one server, and peers that take nothing --------------------------------------------------- */
+
+/* A server of a world without faults runs `body` on a task. */
+typedef struct alone {
+    history h;
+    void (*body)(struct alone *a, server *s);
+} alone;
+
+static void run_alone(world_task *t)
+{
+    history *h = RQ_CONTAINER_OF(t, history, tasks[0]);
+    alone *a = RQ_CONTAINER_OF(h, alone, h);
+    server *s = &h->servers[0];
+    assert_int_equal(open_server(s), RQ_OK);
+    a->body(a, s);
+    close_server(s, false);
+    assert_int_equal(rq_wal_close(s->wal, false, NULL), RQ_OK);
+    rq_tenure_free(s->tenure);
+    rq_retention_free(s->retention);
+    h->w.executor->lane_free(h->w.executor, s->lane);
+}
+
+static void with_server(world_form form, void (*body)(alone *a, server *s))
+{
+    alone *a = calloc(1, sizeof *a);
+    assert_non_null(a);
+    a->body = body;
+    world_open(&a->h.w, form, 1, 0);
+    a->h.servers[0] = (server){.h = &a->h, .name = "host,16020,1"};
+    world_start(&a->h.tasks[0], &a->h.w, &a->h.w.nodes[0], run_alone);
+    world_run(&a->h.w);
+    world_close(&a->h.w);
+    free(a);
+}
+
+/* Version `version` of the list: peers ascending by id. */
+static void write_list(rq_shared *shared, uint64_t version, rq_peer_info *peers, size_t count)
+{
+    rq_arena arena = {0};
+    rq_buf bytes = {0};
+    rq_peer_list old;
+    uint64_t generation;
+    const rq_peer_list list = {
+        .by = RQ_SLICE_LIT("master"), .version = version, .peers = peers, .count = count};
+    assert_int_equal(rq__peer_list_read(shared, &arena, &old, &generation, NULL), RQ_OK);
+    assert_int_equal(rq__peer_list_encode(&list, &bytes), RQ_OK);
+    assert_int_equal(
+        rq_object_swap(shared, "peers", &generation, rq_buf_slice(&bytes), NULL, NULL, NULL),
+        RQ_OK);
+    rq_buf_clear(&bytes);
+    rq_arena_clear(&arena);
+}
+
+/* The log of a server that has ended, with queues of these peers; "" and NULL: none. */
+static void leave_log(rq_shared *shared, unsigned number, const char *first, const char *second)
+{
+    char name[64];
+    uint64_t quiet_ns, generation = 0;
+    const char *const ids[] = {first, second};
+    rq_wal_queue list[2];
+    snprintf(name, sizeof name, "other,16020,%u", number);
+    rq_wal_queues q = {.owner = rq_slice_cstr(name), .seen = 1, .list = list};
+    for (size_t i = 0; i < 2; i++)
+        if (ids[i] != NULL)
+            list[q.count++] = (rq_wal_queue){.id = rq_slice_cstr(ids[i]), .number = 7};
+    assert_int_equal(rq_wal_queues_swap(shared, name, &q, &generation, NULL), RQ_OK);
+    assert_int_equal(rq_set_put(shared, ENDED, name, NULL), RQ_OK);
+    assert_int_equal(rq_wal_fence(shared, name, "master", &quiet_ns, NULL), RQ_OK);
+}
+
+/* A round of a server: what is shipped to `takes` is confirmed at once. Returns the number of ended logs that are shipped to `id`. */
+static unsigned round_of(server *s, const char *takes, const char *id)
+{
+    bool claimed;
+    unsigned count = 0;
+    assert_int_equal(rq__queue_set_follow(&s->queues, NULL), RQ_OK);
+    assert_int_equal(rq__queue_set_write(&s->queues, NULL), RQ_OK);
+    assert_int_equal(rq__queue_set_claim(&s->queues, &claimed, NULL), RQ_OK);
+    rq__queue_set_share(&s->queues);
+    for (rq__log_queues *log = s->queues.first->next; log != NULL; log = log->next)
+        for (rq__peer_queue *q = log->first; q != NULL; q = q->next) {
+            if (rq__queue_peer(q) == NULL) continue;
+            count += strcmp(q->id, id) == 0;
+            if (strcmp(q->id, takes) == 0) rq__queue_done(log, q->id);
+        }
+    assert_int_equal(rq__queue_set_finish(&s->queues, NULL), RQ_OK);
+    return count;
+}
+
+static size_t logs_with_queues(server *s)
+{
+    rq_arena arena = {0};
+    const char **logs;
+    size_t count;
+    assert_int_equal(rq_wal_queues_logs(node_of(s)->shared, &arena, &logs, &count, NULL), RQ_OK);
+    rq_arena_clear(&arena);
+    return count;
+}
+
+#define OF_DEAD 40
+#define OF_BOTH 20
+#define OF_LIVING 20
+
+static bool has_queue(const server *s, const char *id)
+{
+    for (const rq__log_queues *log = s->queues.first->next; log != NULL; log = log->next)
+        for (const rq__peer_queue *q = log->first; q != NULL; q = q->next)
+            if (strcmp(q->id, id) == 0) return true;
+    return false;
+}
+
+/* Peer "dead" confirms nothing, and has more ended logs than places; "living" confirms everything. */
+static void ship_to_living(alone *a, server *s)
+{
+    rq_shared *shared = node_of(s)->shared;
+    rq_peer_info peers[] = {{.id = "dead", .position = 7, .enabled = true, .version = 1},
+                            {.id = "living", .position = 7, .enabled = true, .version = 1}};
+    unsigned rounds = 0, most = 0;
+    (void)a;
+    write_list(shared, 1, peers, 2);
+    for (unsigned i = 0; i < OF_DEAD; i++)
+        leave_log(shared, i, "dead", NULL);
+    for (unsigned i = 0; i < 40; i++)
+        most = round_of(s, "living", "dead");
+    assert_int_equal(most, RQ__PLACES_MAX);
+    for (unsigned i = 0; i < OF_BOTH; i++)
+        leave_log(shared, OF_DEAD + i, "dead", "living");
+    for (unsigned i = 0; i < OF_LIVING; i++)
+        leave_log(shared, OF_DEAD + OF_BOTH + i, "living", NULL);
+    /* Those of the living peer alone are gone, and its queue in the others. */
+    for (; logs_with_queues(s) > 1 + OF_DEAD + OF_BOTH || has_queue(s, "living"); rounds++) {
+        assert_true(rounds < 500);
+        assert_int_equal(round_of(s, "living", "dead"), RQ__PLACES_MAX);
+    }
+    for (rounds = 0; logs_with_queues(s) > 1; rounds++) {
+        assert_true(rounds < 500);
+        (void)round_of(s, "dead", "dead");
+    }
+}
+
+static void a_dead_peer_stops_no_other(void **state)
+{
+    (void)state;
+    with_server(FORM_MESSAGES, ship_to_living);
+}
+
+/* The master found no object of the server, and took a list without peers for followed. The server has read the list before. */
+static void ship_after_two_looks(alone *a, server *s)
+{
+    rq_shared *shared = node_of(s)->shared;
+    rq_peer_info peer = {.id = "p", .position = 7, .enabled = true, .version = 1};
+    rq_arena arena = {0};
+    rq_peer_list_wait wait;
+    const char *late;
+    (void)a;
+    write_list(shared, 1, &peer, 1);
+    assert_int_equal(rq__queue_set_follow(&s->queues, NULL), RQ_OK);
+    write_list(shared, 2, NULL, 0);
+    assert_int_equal(rq_peer_list_readers(shared, 2, true, &arena, &wait, NULL), RQ_OK);
+    assert_int_equal(rq_peer_list_do_all_follow(shared, &wait, &late, NULL), RQ_OK);
+    assert_null(late);
+    rq_arena_clear(&arena);
+    assert_int_equal(rq__queue_set_write(&s->queues, NULL), RQ_OK);
+    assert_non_null(s->queues.first->first);
+    assert_null(rq__queue_peer(s->queues.first->first));
+    assert_int_equal(rq__queue_set_follow(&s->queues, NULL), RQ_OK);
+    assert_null(s->queues.first->first);
+    write_list(shared, 3, &peer, 1);
+    assert_int_equal(rq__queue_set_follow(&s->queues, NULL), RQ_OK);
+    assert_non_null(
+        rq__queue_peer(s->queues.first->first)); /* the master waits for its object now */
+}
+
+static void a_removed_peer_gets_nothing_from_a_server_that_starts(void **state)
+{
+    (void)state;
+    with_server(FORM_MESSAGES, ship_after_two_looks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dead_peer_stops_no_other),
+        cmocka_unit_test(a_removed_peer_gets_nothing_from_a_server_that_starts),
         cmocka_unit_test(everything_arrives_by_messages),
         cmocka_unit_test(everything_arrives_in_a_folder),
     };
