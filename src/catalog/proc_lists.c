@@ -7,11 +7,18 @@
 #include "catalog/proc_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* HBASE: CompletedProcedureCleaner: evict.ttl, acked.evict.ttl. */
 #define KEEP_RESULT_MS (15 * 60 * 1000)
 #define KEEP_ACKNOWLEDGED_MS (5 * 60 * 1000)
 #define KEEP_RESULTS_MAX 10000
+/* A small budget keeps fewer, but at least: */
+#define KEEP_RESULTS_MIN 256
+/* Failures beside successes. Calls that are refused cost their client nothing, and a failure that is forgotten is harmless:
+ * the repeated call is checked again. */
+#define FAILURES_PART 8
+#define RESULT_BYTES (sizeof(rq__proc) + 1024)
 #define EVICT_EVERY_MS (30 * 1000)
 
 /* --- indexes ---------------------------------------------------------------------------------- */
@@ -153,26 +160,100 @@ void rq__procs_keep(rq__procedures *ps, rq__proc *p)
     index_add(ps, p);
 }
 
+/* Successes and failures are counted apart, so that failures displace no success. */
+enum { SUCCESSES, FAILURES, CLASSES };
+
+static int class_of(const rq__proc *p)
+{
+    return p->rc == RQ_OK ? SUCCESSES : FAILURES;
+}
+
+/* Results take as much memory as unfinished procedures may. */
+static size_t room_of(const rq__procedures *ps, int class)
+{
+    size_t room = ps->bytes_max / RESULT_BYTES;
+    if (room > KEEP_RESULTS_MAX) room = KEEP_RESULTS_MAX;
+    if (room < KEEP_RESULTS_MIN) room = KEEP_RESULTS_MIN;
+    return class == SUCCESSES ? room : room / FAILURES_PART;
+}
+
 /* Looking for results to evict costs a walk over all of them, so it is not done at each end of a
- * procedure: only when an eighth more than KEEP_RESULTS_MAX are kept, and every EVICT_EVERY_MS. */
+ * procedure: only when an eighth more than there is room for are kept, and every EVICT_EVERY_MS. */
 static bool eviction_is_due(const rq__procedures *ps, int64_t now_ms)
 {
-    return ps->finished_count > KEEP_RESULTS_MAX + KEEP_RESULTS_MAX / 8 ||
-           now_ms - ps->evicted_ms >= EVICT_EVERY_MS || now_ms < ps->evicted_ms;
+    size_t room = room_of(ps, SUCCESSES) + room_of(ps, FAILURES);
+    return ps->finished_count > room + room / 8 || now_ms - ps->evicted_ms >= EVICT_EVERY_MS ||
+           now_ms < ps->evicted_ms;
+}
+
+static bool is_old(const rq__proc *p, int64_t now_ms)
+{
+    return now_ms - p->updated_ms > KEEP_RESULT_MS ||
+           (p->acknowledged_ms != 0 && now_ms - p->acknowledged_ms > KEEP_ACKNOWLEDGED_MS);
+}
+
+/* Numbers of results, by client. */
+typedef struct result_counts {
+    size_t of[RQ__PROC_CLIENTS];
+    size_t share; /* of each client */
+} result_counts;
+
+static size_t *count_of(result_counts *counts, const rq__proc *p)
+{
+    return &counts[class_of(p)].of[p->client % RQ__PROC_CLIENTS];
+}
+
+/* The largest share with which the results of all clients fit into the room: clients with fewer results keep them all,
+ * however many the others have. At least one. */
+static size_t share_for(const result_counts *c, size_t room)
+{
+    size_t least = 1, most = room;
+    while (least < most) {
+        size_t share = least + (most - least + 1) / 2, sum = 0;
+        for (size_t i = 0; i < RQ__PROC_CLIENTS; i++)
+            sum += c->of[i] < share ? c->of[i] : share;
+        if (sum <= room)
+            least = share;
+        else
+            most = share - 1;
+    }
+    return least;
+}
+
+static void find_shares(const rq__procedures *ps, int64_t now_ms, result_counts counts[CLASSES])
+{
+    memset(counts, 0, CLASSES * sizeof *counts);
+    for (const rq__proc *p = ps->finished; p != NULL; p = p->next)
+        if (!is_old(p, now_ms)) ++*count_of(counts, p);
+    for (int i = 0; i < CLASSES; i++) {
+        counts[i].share = share_for(&counts[i], room_of(ps, i));
+        memset(counts[i].of, 0, sizeof counts[i].of);
+    }
+}
+
+/* The newest results are kept: `kept` in all, and a share of each client. */
+static bool has_room(const rq__procedures *ps, const rq__proc *p, result_counts counts[CLASSES],
+                     size_t kept[CLASSES])
+{
+    size_t *own = count_of(counts, p);
+    int class = class_of(p);
+    if (*own >= counts[class].share || kept[class] >= room_of(ps, class)) return false;
+    ++*own;
+    kept[class]++;
+    return true;
 }
 
 rq__proc *rq__procs_take_evicted(rq__procedures *ps, int64_t now_ms)
 {
     rq__proc *list = NULL;
-    size_t kept = 0;
+    result_counts counts[CLASSES];
+    size_t kept[CLASSES] = {0};
     if (!eviction_is_due(ps, now_ms)) return NULL;
     ps->evicted_ms = now_ms;
+    find_shares(ps, now_ms, counts);
     for (rq__proc **at = &ps->finished; *at != NULL;) {
         rq__proc *p = *at;
-        bool old = now_ms - p->updated_ms > KEEP_RESULT_MS ||
-                   (p->acknowledged_ms != 0 && now_ms - p->acknowledged_ms > KEEP_ACKNOWLEDGED_MS);
-        if (!old && kept < KEEP_RESULTS_MAX) {
-            kept++;
+        if (!is_old(p, now_ms) && has_room(ps, p, counts, kept)) {
             at = &p->next;
             continue;
         }

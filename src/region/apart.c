@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads apart from the writer token, and the locks of rows that they need; see apart.h.
+/* Reads apart from the writer token; see apart.h.
  *
  * The reads of all ops take turns on RQ__APART_THREADS threads: a peer that has many ops read for minutes delays the
  * others' by its share only. An op that gives way keeps what it has found, but no segment and no file: a memstore that
@@ -13,21 +13,20 @@
 
 /* A turn's time. One that nobody waits for is followed by the next one at once. */
 #define TURN_NS ((uint64_t)20 * 1000 * 1000)
-/* Ops of one region that read apart. Every op of the region compares its rows with theirs. */
-#define LOCKERS_MAX 64
+/* Ops of one region that read at a time; each has a scanner. */
+#define READERS_MAX 64
 /* Memory that an op may always have. Beyond APART_BYTES_MAX for all ops it fails, and beyond twice that with less, too. */
 #define SMALL_BYTES ((uint64_t)256 * 1024)
 #define APART_BYTES_MAX ((uint64_t)64 << 20)
 
 struct rq__apart_reads {
-    rq__apart_reads *next, **link; /* the region's list; token */
+    rq__apart_reads *next; /* in the region's line; token */
     rq_region *region;
     rq_write *write; /* whose next op this is */
     rq_row_op *op;
-    rq_slice *rows; /* ascending; const until the end */
-    size_t row_count;
-    rq_write *first_waiting, *last_waiting; /* token */
-    size_t loads; /* the region's bulk loads when the rows were locked; token */
+    rq__row_set *rows; /* locked until the end */
+    bool has_place;    /* token */
+    size_t loads;      /* the region's bulk loads when the reads began; token */
     int64_t now_ms;
     rq_task task;
     rq_read_ctx ctx;
@@ -38,146 +37,76 @@ struct rq__apart_reads {
     rq_error why;
 };
 
-/* --- rows ------------------------------------------------------------------------------------- */
+/* --- places ----------------------------------------------------------------------------------- */
 
-static rq_err list_rows(rq__apart_reads *a)
+static void take_place(rq__apart_reads *a, rq_region *r)
 {
-    const rq_row_op *op = a->op;
-    size_t n = 0;
-    rq_slice *rows = malloc((op->condition_count + op->mutation_count + 1) * sizeof *rows);
-    if (rows == NULL) return RQ_E_NO_MEMORY;
-    for (size_t i = 0; i < op->condition_count; i++)
-        if (n == 0 || !rq_slice_eq(rows[n - 1], op->conditions[i].row))
-            rows[n++] = op->conditions[i].row;
-    for (size_t i = 0; i < op->mutation_count; i++)
-        if (n == 0 || !rq_slice_eq(rows[n - 1], op->mutations[i].row))
-            rows[n++] = op->mutations[i].row;
-    qsort(rows, n, sizeof *rows, rq_slice_order);
-    a->rows = rows;
-    a->row_count = n;
-    return RQ_OK;
+    r->apart.reading++;
+    a->has_place = true;
+    a->loads = r->bulk_loads;
+    rq_pool_share_submit(&r->engine->apart_share, &a->task);
 }
 
-static bool has_row(const rq__apart_reads *a, rq_slice row)
+/* The rows are locked meanwhile: ops of one row read in the order of their arrival. */
+static void stand_in_line(rq__apart_reads *a, rq_region *r)
 {
-    return bsearch(&row, a->rows, a->row_count, sizeof row, rq_slice_order) != NULL;
+    rq__row_wait_begin(r, a->write);
+    *(r->apart.first == NULL ? &r->apart.first : &r->apart.last->next) = a;
+    r->apart.last = a;
 }
 
-static bool has_row_of(const rq__apart_reads *a, const rq_row_op *op)
+static void leave_place(rq__apart_reads *a, rq_region *r)
 {
-    for (size_t i = 0; i < op->condition_count; i++)
-        if (has_row(a, op->conditions[i].row)) return true;
-    for (size_t i = 0; i < op->mutation_count; i++)
-        if ((i == 0 || op->multi_row) && has_row(a, op->mutations[i].row)) return true;
-    return false;
+    if (!a->has_place) return;
+    r->apart.reading--;
+    rq__apart_reads *next = r->apart.first;
+    if (next == NULL) return;
+    r->apart.first = next->next;
+    rq__row_wait_end(r);
+    rq__batch_of(next->write)->waits_since_ns = 0;
+    take_place(next, r);
 }
 
-/* Who has locked a row of the op, or a place among the lockers, if the op may need one. */
-static rq__apart_reads *owner_of(rq_region *r, const rq_row_op *op)
+/* Those of clients that have gone end; they are enqueued, and fail with `rc`. */
+void rq__apart_wake_gone(rq_region *r)
 {
-    size_t count = 0;
-    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next, count++)
-        if (has_row_of(a, op)) return a;
-    r->meter.steps += count / 8;
-    return count >= LOCKERS_MAX && rq__op_reads(op) ? r->apart : NULL;
-}
-
-bool rq__apart_is_free(rq_region *r, const rq_row_op *op)
-{
-    return owner_of(r, op) == NULL;
-}
-
-bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart_reads *own, rq_write *w)
-{
-    rq__apart_reads *a = own != NULL ? NULL : owner_of(r, op);
-    if (a == NULL) return false;
-    rq__batch *b = rq__batch_of(w);
-    if (b->waits_since_ns == 0) b->waits_since_ns = r->env.executor->now_ns(r->env.executor);
-    w->next = NULL;
-    *(a->first_waiting == NULL ? &a->first_waiting : &a->last_waiting->next) = w;
-    a->last_waiting = w;
-    atomic_fetch_add_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
-    return true;
-}
-
-/* Appends the expired ones to the list that ends at `end`; returns its new end. */
-static rq_write **take_expired(rq__apart_reads *a, rq_region *r, uint64_t before_ns, rq_write **end)
-{
-    rq_write **link = &a->first_waiting;
-    a->last_waiting = NULL;
-    for (rq_write *w = *link; w != NULL; w = *link) {
+    rq__apart_reads **link = &r->apart.first;
+    r->apart.last = NULL;
+    for (rq__apart_reads *a = *link; a != NULL; a = *link) {
         r->meter.steps++;
-        if (rq__batch_of(w)->waits_since_ns > before_ns) {
-            link = &w->next;
-            a->last_waiting = w;
+        if (!rq__write_has_gone(a->write)) {
+            link = &a->next;
+            r->apart.last = a;
             continue;
         }
-        *link = w->next;
-        *end = w;
-        end = &w->next;
-        atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
+        *link = a->next;
+        a->rc = RQ_E_CALLER_DISCONNECTED;
+        a->write->next = NULL;
+        rq__row_wait_end(r);
+        rq__region_enqueue(r, &rq__batch_of(a->write)->list.work);
     }
+}
+
+/* The line is in the order of arrival. */
+static rq_write **take_expired(rq_region *r, uint64_t before_ns, rq_write **end)
+{
+    rq__apart_reads *a = r->apart.first;
+    for (; a != NULL && rq__batch_of(a->write)->waits_since_ns <= before_ns; a = a->next) {
+        r->meter.steps++;
+        *end = a->write;
+        end = &a->write->next;
+        rq__row_wait_end(r);
+    }
+    r->apart.first = a;
+    *end = NULL;
     return end;
 }
 
 rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns)
 {
     rq_write *first = NULL;
-    rq_write **end = &first;
-    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next)
-        end = take_expired(a, r, before_ns, end);
-    *end = NULL;
+    (void)rq__row_locks_take_expired(r, before_ns, take_expired(r, before_ns, &first));
     return first;
-}
-
-static void lock_rows(rq__apart_reads *a, rq_region *r)
-{
-    rq__apart_reads **last = &r->apart;
-    while (*last != NULL)
-        last = &(*last)->next;
-    a->link = last;
-    *last = a;
-    a->loads = r->bulk_loads;
-}
-
-/* A batch that has waited goes on. */
-static void end_wait(rq_region *r, rq_write *w)
-{
-    w->next = NULL;
-    atomic_fetch_sub_explicit(&r->engine->row_waits, 1, memory_order_relaxed);
-    rq__region_enqueue(r, &rq__batch_of(w)->list.work);
-}
-
-static void wake_gone(rq__apart_reads *a, rq_region *r)
-{
-    rq_write **link = &a->first_waiting;
-    a->last_waiting = NULL;
-    for (rq_write *w = *link, *next; w != NULL; w = next) {
-        next = w->next;
-        if (rq__write_has_gone(w)) {
-            *link = next;
-            end_wait(r, w);
-        } else {
-            link = &w->next;
-            a->last_waiting = w;
-        }
-    }
-}
-
-void rq__apart_wake_gone(rq_region *r)
-{
-    for (rq__apart_reads *a = r->apart; a != NULL; a = a->next)
-        wake_gone(a, r);
-}
-
-static void unlock_rows(rq__apart_reads *a, rq_region *r)
-{
-    *a->link = a->next;
-    if (a->next != NULL) a->next->link = a->link;
-    for (rq_write *w = a->first_waiting, *next; w != NULL; w = next) {
-        next = w->next;
-        end_wait(r, w);
-    }
 }
 
 /* --- turns ------------------------------------------------------------------------------------ */
@@ -261,6 +190,15 @@ static void run_turn(rq_task *task)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+/* The rows may be locked already, after a wait. */
+static rq__row_set *own_rows(rq_region *r, const rq_row_op *op, rq_write *w)
+{
+    rq__batch *b = rq__batch_of(w);
+    rq__row_set *rows = b->rows;
+    b->rows = NULL;
+    return rows != NULL ? rows : rq__row_locks_take(r, op, w);
+}
+
 rq__apart_reads *rq__apart_begin(rq_region *r, rq_write *w, int64_t now_ms)
 {
     rq__apart_reads *a = calloc(1, sizeof *a);
@@ -270,13 +208,36 @@ rq__apart_reads *rq__apart_begin(rq_region *r, rq_write *w, int64_t now_ms)
                            .op = &w->ops[rq__batch_of(w)->next_op],
                            .now_ms = now_ms,
                            .task.run = run_turn};
-    if (list_rows(a) != RQ_OK) {
+    a->rows = own_rows(r, a->op, w);
+    if (a->rows == NULL) {
         free(a);
         return NULL;
     }
-    lock_rows(a, r);
-    rq_pool_share_submit(&r->engine->apart_share, &a->task);
+    if (r->apart.reading < READERS_MAX)
+        take_place(a, r);
+    else
+        stand_in_line(a, r);
     return a;
+}
+
+/* What was read is dropped. */
+static void forget_reads(rq__apart_reads *a, rq_region *r)
+{
+    atomic_fetch_sub(&r->engine->apart_bytes, a->bytes);
+    a->bytes = 0;
+    rq__plan_clear(&a->plan);
+    rq_read_ctx_clear(&a->ctx);
+}
+
+void rq__apart_again(rq__apart_reads *a, rq_region *r, int64_t now_ms)
+{
+    forget_reads(a, r);
+    a->plan = (rq__plan){0};
+    a->ctx = (rq_read_ctx){0};
+    a->is_planned = false;
+    a->now_ms = now_ms;
+    a->loads = r->bulk_loads;
+    rq_pool_share_submit(&r->engine->apart_share, &a->task);
 }
 
 rq_err rq__apart_apply(rq__apart_reads *a, rq_region *r, rq_row_op *op, int64_t now_ms,
@@ -304,10 +265,8 @@ uint64_t rq__apart_steps(const rq__apart_reads *a)
 void rq__apart_end(rq_region *r, rq__apart_reads *a)
 {
     if (a == NULL) return;
-    unlock_rows(a, r);
-    atomic_fetch_sub(&r->engine->apart_bytes, a->bytes);
-    rq__plan_clear(&a->plan);
-    rq_read_ctx_clear(&a->ctx);
-    free(a->rows);
+    rq__row_locks_free(r, a->rows);
+    forget_reads(a, r);
+    leave_place(a, r);
     free(a);
 }

@@ -7,11 +7,14 @@
  *   rq__batch_read (parked.c) ── too long ──► rq__apart_begin: rows locked ──► slices on a share of RQ_POOL_READ
  *        ▲                                                                            │ all reads made
  *        └───────── token ◄───────────────────────────────────────────────────────────┘
- *     rq__plan_apply: the op with what was found; rq__apart_end: its rows are free, ops that waited for them run again
+ *     rq__plan_apply: the op with what was found; rq__apart_end: its rows are free (row_locks.h)
+ *
+ * A few ops of a region read at a time; the others stand in line with their rows locked, first in, first out, for at most
+ * the time that a wait for a row may take.
  *
  * Invariants:
  *  1. A row is locked by one op at a time. An op locks all its rows (of conditions and mutations) at once, under the
- *     token, or waits for one of them and locks none: no deadlock.
+ *     token, or waits for one of them and locks none. An op that has locked its rows waits for no row: no deadlock.
  *  2. While a row is locked, no other op reads it under the token or writes it. So the newest staged state that the
  *     reads find is the state at the moment of the lock and that at the moment of the write.
  *  3. A bulk load takes no row locks, as in HBase if it loads one family. What was read before it is dropped and read
@@ -72,28 +75,24 @@ void rq__plan_clear(rq__plan *p);
 typedef struct rq__apart_reads rq__apart_reads;
 
 /* token: locks the rows of the batch's next op and starts its reads. When they end, the batch is enqueued again. NULL:
- * no memory. REQUIRES: rq__apart_blocks is false. */
+ * no memory. REQUIRES: the rows are free. */
 rq__apart_reads *rq__apart_begin(rq_region *r, struct rq_write *w, int64_t now_ms);
-/* token: true: a row of the op is locked by another one than `own` (may be NULL), and the batch waits: it is enqueued
- * again when the row is free. */
-bool rq__apart_blocks(rq_region *r, const rq_row_op *op, const rq__apart_reads *own,
-                      struct rq_write *w);
-/* token: the reads have ended: runs the op. RQ_E_AGAIN: they must be made again, and `a` is ended all the same. */
+/* token: the reads have ended: runs the op. RQ_E_AGAIN: they must be made again. */
 RQ_NODISCARD
 rq_err rq__apart_apply(rq__apart_reads *a, rq_region *r, rq_row_op *op, int64_t now_ms,
                        rq_error *why);
+/* token: makes the reads again; the rows stay locked. REQUIRES: the reads have ended. */
+void rq__apart_again(rq__apart_reads *a, rq_region *r, int64_t now_ms);
 /* Whether a read has failed, rather than the op. */
 bool rq__apart_has_failed(const rq__apart_reads *a);
-/* token: whether no row of the op is locked. */
-bool rq__apart_is_free(rq_region *r, const rq_row_op *op);
 /* The work of the reads, in steps (base/meter.h). */
 uint64_t rq__apart_steps(const rq__apart_reads *a);
-/* token: frees the rows. REQUIRES: the reads have ended. NULL is allowed. */
+/* token: frees the rows. REQUIRES: the reads have ended or have not begun. NULL is allowed. */
 void rq__apart_end(rq_region *r, rq__apart_reads *a);
-/* token: ends the waits of batches whose clients have gone. They are enqueued again, and their op ends if its row is still
- * locked. */
+/* token: takes the ops whose clients have gone out of the line: they are enqueued, and end. */
 void rq__apart_wake_gone(rq_region *r);
-/* token: takes the batches out of their waits that began at `before_ns` or earlier; a list by `next`. */
+/* token: takes the batches out of their waits, for a row or in line, that began at `before_ns` or earlier; a list by
+ * `next`. */
 struct rq_write *rq__apart_take_expired(rq_region *r, uint64_t before_ns);
 
 #endif

@@ -153,8 +153,9 @@ static void run_poke(rq_region *r, rq__work *work)
 {
     free(RQ_CONTAINER_OF(work, poke, work));
     rq__region_retry_held(r);
-    if (RQ_LIKELY(r->apart == NULL)) return;
+    if (RQ_LIKELY(r->row_locks.count == 0)) return;
     rq__region_expire_row_waits(r);
+    rq__row_locks_wake_gone(r);
     rq__apart_wake_gone(r);
 }
 

@@ -132,8 +132,9 @@ static rq__outcome apply(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
     op->rc = rq__apart_apply(p->apart, r, op, now_ms, &why);
     bool is_old = op->rc == RQ_E_AGAIN;
     if (is_old && ++p->rounds <= ROUNDS_MAX) {
-        rq__apart_end(r, p->apart);
-        return read_apart(r, b, i, now_ms);
+        b->next_op = i;
+        rq__apart_again(p->apart, r, now_ms);
+        return RQ__PARKED;
     }
     if (is_old)
         op->rc = rq_fail(
@@ -183,23 +184,27 @@ rq__outcome rq__batch_read(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 rq__outcome rq__batch_wait_for_rows(rq_region *r, rq__batch *b, size_t i, int64_t now_ms)
 {
     rq_write *w = rq__write_of(b);
-    const rq__apart_reads *own = b->parked != NULL ? b->parked->apart : NULL;
-    if (own == NULL && rq__write_has_gone(w) && !rq__apart_is_free(r, &w->ops[i])) {
+    const rq_row_op *op = &w->ops[i];
+    if (rq__row_locks_are_free(r, op, w)) {
+        b->waits_since_ns = 0;
+        return RQ__ENDED;
+    }
+    if (rq__write_has_gone(w)) {
         b->waits_since_ns = 0;
         rq__batch_unpark(r, b);
         rq__op_fail(&w->ops[i], RQ_E_CALLER_DISCONNECTED, NULL);
         return RQ__LEFT_OUT;
     }
-    if (own == NULL && r->group->count > 0 && !rq__apart_is_free(r, &w->ops[i])) {
+    if (r->group->count > 0) {
         rq__outcome o = rq__batch_commit_plain(r, b, i, now_ms);
         if (o != RQ__ENDED) return o;
     }
-    if (!rq__apart_blocks(r, &w->ops[i], own, w)) {
-        b->waits_since_ns = 0;
-        return RQ__ENDED;
-    }
     b->next_op = i;
-    return RQ__PARKED;
+    if (rq__row_locks_wait(r, op, w) == RQ_OK) return RQ__PARKED;
+    b->waits_since_ns = 0;
+    rq__batch_unpark(r, b);
+    rq__op_fail(&w->ops[i], RQ_E_NO_MEMORY, NULL);
+    return RQ__LEFT_OUT;
 }
 
 bool rq__batch_has_read_apart(const rq__batch *b)

@@ -127,7 +127,7 @@ typedef struct rq_write {
     void (*done)(struct rq_write *write); /* every op has its rc; durable as requested */
     /* The following fields belong to the region. */
     struct rq_write *next;
-    void *state[37];
+    void *state[38];
 } rq_write;
 
 /* A read or write of one row that will follow soon. */

@@ -15,6 +15,7 @@
 #include "region/engine.h"
 #include "region/manifest.h"
 #include "region/nonce_files.h"
+#include "region/row_locks.h"
 #include "store/compaction.h"
 #include "store/store.h"
 
@@ -167,6 +168,12 @@ typedef struct rq__warm {
     _Atomic(const void *) bounds; /* the region's first and last row */
 } rq__warm;
 
+/* Ops whose reads run apart (apart.h). */
+typedef struct rq__apart_line {
+    size_t reading;
+    struct rq__apart_reads *first, *last; /* wait until fewer read; oldest first */
+} rq__apart_line;
+
 /* Read counters, several per region: a single one would move between cores with every get. */
 #define RQ__READ_COUNTS 8
 typedef struct rq__read_count {
@@ -206,8 +213,9 @@ struct rq_region {
     uint64_t unaccounted;                    /* bytes staged since then */
     rq__work retry;                          /* the next slice of rq__region_retry_held */
     bool retry_queued;
-    bool log_is_full;                     /* the log had no room for the last record */
-    struct rq__apart_reads *apart;        /* ops whose reads run apart, oldest first; see apart.h */
+    bool log_is_full; /* the log had no room for the last record */
+    rq__row_locks row_locks;
+    rq__apart_line apart;
     size_t bulk_loads;                    /* number of those that have published files */
     struct rq__copied_load *copied_loads; /* bulk loads that copy their files; see bulk_load.c */
     /* atomic: */

@@ -365,7 +365,7 @@ static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
     int64_t now_ms = b->now_ms;
     for (size_t i = b->next_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
-        if (RQ_UNLIKELY(r->apart != NULL || b->waits_since_ns != 0)) {
+        if (RQ_UNLIKELY(r->row_locks.count > 0 || b->waits_since_ns != 0)) {
             rq__outcome o = rq__batch_wait_for_rows(r, b, i, now_ms);
             bool is_left_out = o == RQ__LEFT_OUT;
             if (is_left_out) o = stop_behind(r, b, i, now_ms);
@@ -479,6 +479,19 @@ static void let_next_long_batch_in(rq_region *r, const rq__batch *b)
     rq__batch_put_behind(r, rq__batch_of(next));
 }
 
+/* Whether the op for which it has locked the rows will run again, because it lacks a block or changes to another thread.
+ * While it waits for memory, the others need not wait for it. */
+static bool keeps_rows(const rq__batch *b, rq__outcome o, size_t first_op)
+{
+    return b->next_op == first_op && (o == RQ__PARKED || o == RQ__INTERRUPTED);
+}
+
+static void unlock_rows(rq_region *r, rq__batch *b)
+{
+    if (b->rows != NULL) rq__row_locks_free(r, b->rows);
+    b->rows = NULL;
+}
+
 bool rq__batch_go_on(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
 {
     rq_error why;
@@ -489,14 +502,17 @@ bool rq__batch_go_on(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq
         rq__batch_unpark(r, b);
         rq__write_fail_rest(rq__write_of(b), rc, &why);
         let_next_long_batch_in(r, b);
+        unlock_rows(r, b);
         rq__batch_end(r, b, ended);
         return false;
     }
     rq__outcome o = RQ__HELD;
+    size_t first_op = b->next_op;
     bool behind = r->held_first != NULL && !waited && b->parked == NULL && !b->was_admitted;
     if (!behind && (!over_limit(r) || b->parked != NULL)) o = run_ops(r, b, now_ms);
     if (r->unaccounted >= ACCOUNT_BYTES) rq__region_account(r);
     if (o != RQ__INTERRUPTED) let_next_long_batch_in(r, b);
+    if (RQ_UNLIKELY(b->rows != NULL) && !keeps_rows(b, o, first_op)) unlock_rows(r, b);
     if (o == RQ__HELD)
         rq__batch_hold(r, b);
     else if (o == RQ__ENDED)

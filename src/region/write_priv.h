@@ -4,6 +4,7 @@
 #define RQ_REGION_WRITE_PRIV_H
 
 #include "region/region_priv.h"
+#include "region/row_locks.h"
 
 typedef struct rq__parked rq__parked;
 
@@ -40,6 +41,7 @@ typedef struct rq__batch {
     rq__parked *parked;
     uint64_t held_since_ns;  /* 0: was never held */
     uint64_t waits_since_ns; /* since when it has waited for a locked row; 0: it does not wait */
+    rq__row_set *rows;       /* of its next op, locked after it has waited for them; NULL: none */
     int64_t now_ms;          /* 0: it has not begun */
     uint64_t read_steps;     /* steps (base/meter.h) of its ops that read */
     unsigned slices;         /* time slices used since it waited for other work */

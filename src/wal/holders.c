@@ -13,17 +13,38 @@
 #include "base/fnv.h"
 #include "wal/striped.h"
 
-static size_t bucket_of(rq_slice encoded)
+static rq_wal_region **bucket_of(const rq_wal *wal, rq_slice encoded)
 {
-    return rq_fnv1a(RQ_FNV1A, encoded) % RQ_WAL_BUCKETS;
+    uint64_t h = rq_fnv1a(RQ_FNV1A, encoded);
+    return &wal->buckets[(h ^ h >> 32) & (wal->bucket_count - 1)];
 }
 
 rq_wal_region *rq__wal_region_find(const rq_wal *wal, rq_slice encoded)
 {
-    rq_wal_region *r = wal->buckets[bucket_of(encoded)];
+    rq_wal_region *r = *bucket_of(wal, encoded);
     while (r != NULL && !rq_slice_eq(rq_slice_cstr(r->encoded), encoded))
         r = r->next;
     return r;
+}
+
+/* Without memory for more buckets the chains get longer. REQUIRES: regions_mutex, mutex. */
+static void grow_buckets(rq_wal *wal)
+{
+    size_t old_count = wal->bucket_count;
+    rq_wal_region **old = wal->buckets;
+    rq_wal_region **buckets = calloc(old_count * 2, sizeof(rq_wal_region *));
+    if (buckets == NULL) return;
+    wal->buckets = buckets;
+    wal->bucket_count = old_count * 2;
+    for (size_t b = 0; b < old_count; b++) {
+        for (rq_wal_region *r = old[b], *next; r != NULL; r = next) {
+            rq_wal_region **bucket = bucket_of(wal, rq_slice_cstr(r->encoded));
+            next = r->next;
+            r->next = *bucket;
+            *bucket = r;
+        }
+    }
+    free(old);
 }
 
 /* REQUIRES: regions_mutex. */
@@ -38,10 +59,11 @@ rq_err rq__wal_region_add(rq_wal *wal, rq_slice encoded, rq_slice table, rq_wal_
     memcpy(r->encoded, encoded.ptr, encoded.len);
     r->table_len = (uint16_t)table.len;
     if (table.len > 0) memcpy(r->table, table.ptr, table.len);
-    size_t b = bucket_of(encoded);
     pthread_mutex_lock(&wal->mutex);
-    r->next = wal->buckets[b];
-    wal->buckets[b] = r;
+    if (wal->region_count++ >= wal->bucket_count) grow_buckets(wal);
+    rq_wal_region **bucket = bucket_of(wal, encoded);
+    r->next = *bucket;
+    *bucket = r;
     pthread_mutex_unlock(&wal->mutex);
     *ret = r;
     return RQ_OK;
@@ -63,10 +85,11 @@ static void region_drop_if_idle(rq_wal_region *r)
     for (size_t i = 0; i < r->note_count; i++)
         idle = idle && !r->notes[i].holds && r->notes[i].file->sealed;
     if (idle) {
-        rq_wal_region **at = &wal->buckets[bucket_of(rq_slice_cstr(r->encoded))];
+        rq_wal_region **at = bucket_of(wal, rq_slice_cstr(r->encoded));
         while (*at != r)
             at = &(*at)->next;
         *at = r->next;
+        wal->region_count--;
     }
     pthread_mutex_unlock(&wal->mutex);
     if (idle) rq__wal_region_free(r);
@@ -146,7 +169,7 @@ static void notes_trim(rq_wal_region *r)
 
 rq_err rq__wal_notes_inherit(rq_wal *wal, const wal_file *from, wal_file *to)
 {
-    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
+    for (size_t b = 0; b < wal->bucket_count; b++) {
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             /* from's note is the last one or, if `to` has one already, the one before. */
             for (size_t i = r->note_count; i > 0; i--) {
@@ -169,7 +192,7 @@ rq_err rq__wal_notes_inherit(rq_wal *wal, const wal_file *from, wal_file *to)
 /* Removes all pointers to a WAL file that is being recycled. */
 static void notes_forget(rq_wal *wal, const wal_file *s)
 {
-    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++)
+    for (size_t b = 0; b < wal->bucket_count; b++)
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             size_t kept = 0;
             for (size_t i = 0; i < r->note_count; i++)
@@ -256,7 +279,7 @@ rq_err rq__wal_index_build(rq_wal *wal, const wal_file *s, rq_lsn end, rq_buf *r
     size_t count_at = ret->len;
     uint32_t count = 0;
     RQ_TRY(rq_buf_append_be32(ret, 0));
-    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
+    for (size_t b = 0; b < wal->bucket_count; b++) {
         for (const rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             const note *n = note_find(r, s);
             if (n == NULL) continue;
@@ -385,7 +408,7 @@ bool rq_wal_holds(rq_wal *wal, const char *encoded)
 
 const rq_wal_region *rq__wal_holder(const rq_wal *wal)
 {
-    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++)
+    for (size_t b = 0; b < wal->bucket_count; b++)
         for (const rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next)
             if (region_holds(r)) return r;
     return NULL;
@@ -395,7 +418,7 @@ size_t rq_wal_unclaimed(rq_wal *wal, bool (*forget)(void *ctx, const char *encod
 {
     size_t count = 0;
     pthread_mutex_lock(&wal->regions_mutex);
-    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
+    for (size_t b = 0; b < wal->bucket_count; b++) {
         rq_wal_region *next;
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = next) {
             next = r->next;
@@ -426,7 +449,7 @@ void rq__wal_press(rq_wal *wal)
 {
     if (wal->options.on_pressure == NULL) return;
     pthread_mutex_lock(&wal->regions_mutex);
-    for (size_t b = 0; b < RQ_WAL_BUCKETS; b++) {
+    for (size_t b = 0; b < wal->bucket_count; b++) {
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next) {
             pthread_mutex_lock(&wal->mutex);
             rq__wal_pressure pressure = rq__wal_pressure_now(wal);

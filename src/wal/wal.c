@@ -230,7 +230,7 @@ static void wal_free(rq_wal *wal)
     }
     rq__wal_slot_free(wal->spare);
     rq__striped_free(wal->striped);
-    for (size_t b = 0; wal->buckets != NULL && b < RQ_WAL_BUCKETS; b++) {
+    for (size_t b = 0; wal->buckets != NULL && b < wal->bucket_count; b++) {
         rq_wal_region *next_region;
         for (rq_wal_region *r = wal->buckets[b]; r != NULL; r = next_region) {
             next_region = r->next;
@@ -268,7 +268,8 @@ rq_err rq_wal_open(const rq_env *env, const rq_wal_options *options, rq_wal **re
     pthread_cond_init(&wal->copied, NULL);
     pthread_mutex_init(&wal->members_mutex, NULL);
     atomic_init(&wal->full_above, UINT64_MAX);
-    wal->buckets = calloc(RQ_WAL_BUCKETS, sizeof(rq_wal_region *));
+    wal->bucket_count = RQ_WAL_BUCKETS_MIN;
+    wal->buckets = calloc(RQ_WAL_BUCKETS_MIN, sizeof(rq_wal_region *));
     rq_err rc = options_set(wal, options, why);
     if (rc == RQ_OK && (wal->buckets == NULL || rq__wal_ring_init(wal) != RQ_OK ||
                         rq__wal_member_new(wal, NULL, &wal->direct) != RQ_OK))

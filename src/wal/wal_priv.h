@@ -31,7 +31,7 @@
 #include "wal/wal.h"
 
 #define RQ_WAL_PATH_MAX 512
-#define RQ_WAL_BUCKETS 1024
+#define RQ_WAL_BUCKETS_MIN 1024                 /* a power of two */
 #define RQ_WAL_BACKGROUND_SYNC_BYTES (4u << 20) /* HANDOVER: unsynced bytes that start a sync */
 /* Bytes without a waiter are synced after this time. */
 #define RQ_WAL_IDLE_NS 1000000000u
@@ -135,8 +135,9 @@ struct rq_wal {
     rq_timer timer;
 
     pthread_mutex_t regions_mutex;
-    rq_wal_region *
-        *buckets; /* RQ_WAL_BUCKETS; changed with regions_mutex and mutex held, read with either */
+    rq_wal_region **
+        buckets; /* changed with regions_mutex and mutex held, read with either, as the two counts */
+    size_t bucket_count, region_count;
 
     pthread_mutex_t mutex; /* guards the fields below, up to members_mutex */
     uint8_t *ring;         /* ring_cap bytes, a power of two; position `lsn` is at lsn &

@@ -19,7 +19,7 @@ typedef struct queue {
 static void setup(queue *q)
 {
     q->count = 0;
-    q->ps = (rq__procedures){.next_id = 1};
+    q->ps = (rq__procedures){.next_id = 1, .bytes_max = SIZE_MAX};
     assert_int_equal(rq__procs_init(&q->ps), RQ_OK);
 }
 
@@ -357,11 +357,63 @@ static void finish_one(queue *q, uint64_t nonce, int64_t now_ms)
     rq__procs_keep(&q->ps, p);
 }
 
+static void finish_for(queue *q, uint64_t client, uint64_t nonce, rq_err rc)
+{
+    finish_one(q, nonce, 1000);
+    q->ps.finished->client = client;
+    q->ps.finished->rc = rc;
+    (void)evict(q, 1000);
+}
+
+/* A client that repeats a call, whose answer it has not got, must not have it done again because of the calls of others. */
+static void a_client_displaces_only_its_own_results(void **state)
+{
+    (void)state;
+    enum { MANY = 30000, OWN = 100, REFUSED = 1000000, DONE = 2000000 };
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    for (uint64_t i = 1; i <= OWN; i++) {
+        finish_for(q, 1, i, RQ_OK);
+        finish_for(q, 2, OWN + i, RQ_E_TABLE_EXISTS);
+    }
+    for (uint64_t i = 1; i <= MANY; i++) /* cheap calls, each from another connection */
+        finish_for(q, 3 + i, REFUSED + i, RQ_E_TABLE_EXISTS);
+    for (uint64_t i = 1; i <= OWN; i++)
+        assert_non_null(rq__procs_by_nonce(&q->ps, 1, i));
+    for (uint64_t i = 1; i <= MANY; i++) /* many from one connection */
+        finish_for(q, 3, DONE + i, RQ_OK);
+    for (uint64_t i = 1; i <= OWN; i++)
+        assert_non_null(rq__procs_by_nonce(&q->ps, 1, i));
+    assert_non_null(rq__procs_by_nonce(&q->ps, 1, DONE + MANY));
+    assert_null(rq__procs_by_nonce(&q->ps, 1, DONE + 1));
+    assert_true(q->ps.finished_count <= 12700);
+    (void)evict(q, 1000 + 60 * 60 * 1000);
+    teardown(q);
+    free(q);
+}
+
+/* With little memory fewer results are kept. */
+static void results_have_a_budget(void **state)
+{
+    (void)state;
+    enum { MANY = 4000 };
+    queue *q = malloc(sizeof *q);
+    setup(q);
+    q->ps.bytes_max = 1 << 20;
+    for (uint64_t i = 1; i <= MANY; i++)
+        finish_for(q, 1, i, RQ_OK);
+    assert_true(q->ps.finished_count <= 512);
+    assert_non_null(rq__procs_by_nonce(&q->ps, 1, MANY));
+    (void)evict(q, 1000 + 60 * 60 * 1000);
+    teardown(q);
+    free(q);
+}
+
 /* HBASE: a nonce is known as long as its procedure's result, CompletedProcedureCleaner. */
 static void nonces_go_with_the_results(void **state)
 {
     (void)state;
-    enum { MINUTE = 60 * 1000, MANY = 12000 };
+    enum { MINUTE = 60 * 1000, MANY = 15000 };
     queue *q = malloc(sizeof *q);
     setup(q);
     finish_one(q, 7, 1000);
@@ -382,7 +434,7 @@ static void nonces_go_with_the_results(void **state)
         finish_one(q, i, 30 * MINUTE);
         evicted += evict(q, 30 * MINUTE);
     }
-    assert_true(q->ps.finished_count <= 11250);
+    assert_true(q->ps.finished_count < MANY);
     assert_int_equal(q->ps.finished_count + evicted, MANY);
     assert_non_null(rq__procs_by_nonce(&q->ps, 1, MANY));
     assert_null(rq__procs_by_nonce(&q->ps, 1, 1));
@@ -464,6 +516,8 @@ int main(void)
         cmocka_unit_test(the_queues_do_what_the_plain_rule_says),
         cmocka_unit_test(ten_times_as_many_cost_ten_times_as_much),
         cmocka_unit_test(nonces_go_with_the_results),
+        cmocka_unit_test(a_client_displaces_only_its_own_results),
+        cmocka_unit_test(results_have_a_budget),
         cmocka_unit_test(a_client_leaves_room_for_others),
         cmocka_unit_test(locks_of_a_client_leave_room_for_locks_and_for_procedures),
     };

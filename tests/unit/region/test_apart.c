@@ -510,7 +510,7 @@ static void take_expired_waits(rq_region *r, rq__work *work)
     for (size_t i = 0; i < WAITS; i++) {
         l->writes[i].ops = &l->op;
         rq__batch_of(&l->writes[i])->waits_since_ns = i % 2 == 0 ? OLD_NS : YOUNG_NS;
-        RQ_ASSERT(rq__apart_blocks(r, &l->op, NULL, &l->writes[i]));
+        RQ_ASSERT(rq__row_locks_wait(r, &l->op, &l->writes[i]) == RQ_OK);
     }
     l->in_order = true;
     uint64_t before = r->meter.steps;
@@ -541,6 +541,165 @@ static void expired_waits_are_found_in_one_pass(void **state)
     set_gate(w, false);
     join(&w->op);
     free(l.writes);
+}
+
+/* --- turns -------------------------------------------------------------------------------------- */
+
+/* Each op that waits is woken once, whatever the number of the others: all of them lock the row in turn. */
+static void an_unlocked_row_wakes_one_op(void **state)
+{
+    enum { WAITING = 24 };
+    apart_world *w = *state;
+    other *waiting = calloc(WAITING, sizeof *waiting);
+    assert_non_null(waiting);
+    start_long(w);
+    for (size_t i = 0; i < WAITING; i++) {
+        waiting[i].mutation = increment_all(w, "row");
+        start(w, &waiting[i]);
+    }
+    while (atomic_load(&w->f.engine->row_waits) < WAITING)
+        sched_yield();
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(&w->op);
+    assert_ok(w->op.rc);
+    for (size_t i = 0; i < WAITING; i++) {
+        join(&waiting[i]);
+        assert_ok(waiting[i].rc);
+    }
+    assert_int_equal(w->f.region->row_locks.wakes, WAITING);
+    assert_int_equal(w->f.region->row_locks.count, 0);
+    assert_null(w->f.region->row_locks.buckets);
+    assert_int_equal(get_long(&w->f, "row", "a", w->qualifiers[COLUMNS - 1]), WAITING + 2);
+    free(waiting);
+}
+
+/* The appends of several clients, each sent when the one before it waits, are applied in this order. */
+static void ops_have_their_turns_in_order(void **state)
+{
+    enum { WAITING = 16 };
+    apart_world *w = *state;
+    other *waiting = calloc(WAITING, sizeof *waiting);
+    static const char letters[WAITING + 1] = "abcdefghijklmnop";
+    assert_non_null(waiting);
+    start_long(w);
+    for (size_t i = 0; i < WAITING; i++) {
+        other *o = &waiting[i];
+        o->cell = cell_of("a", "text", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+        o->cell.value = (const uint8_t *)&letters[i];
+        o->cell.value_len = 1;
+        o->mutation = (rq_mutation){.type = RQ_MUTATE_APPEND,
+                                    .row = RQ_SLICE_LIT("row"),
+                                    .cells = &o->cell,
+                                    .cell_count = 1};
+        start(w, o);
+        while (atomic_load(&w->f.engine->row_waits) < i + 1)
+            sched_yield();
+    }
+    set_gate(w, false);
+    join(&w->op);
+    for (size_t i = 0; i < WAITING; i++) {
+        join(&waiting[i]);
+        assert_ok(waiting[i].rc);
+    }
+    assert_int_equal(w->f.region->row_locks.wakes, WAITING);
+    assert_string_equal(get(&w->f, "row", "a", "text"), letters);
+    free(waiting);
+}
+
+/* --- writes of several rows ---------------------------------------------------------------------- */
+
+enum { TURNS = 5 };
+
+/* Writes that do nothing; what they need is in `rows`. */
+typedef struct turns {
+    rq__work work;
+    rq_latch latch;
+    rq_executor *executor;
+    rq_mutation mutations[TURNS][2];
+    rq_row_op ops[TURNS];
+    rq_write writes[TURNS];
+    char ran[TURNS + 1]; /* digits of the writes, in the order in which they were woken */
+    bool kept_out, kept_in;
+} turns;
+
+/* global, because a piece of work has no other argument for the test; token */
+static turns *the_turns;
+
+static void run_woken(rq_region *r, rq__work *work)
+{
+    rq_write *w = rq__write_of(RQ_CONTAINER_OF(work, rq__batch, list.work));
+    the_turns->ran[strlen(the_turns->ran)] = (char)('0' + (w - the_turns->writes));
+    rq__row_locks_free(r, rq__batch_of(w)->rows);
+}
+
+static bool are_free(rq_region *r, turns *t, size_t i)
+{
+    return rq__row_locks_are_free(r, &t->ops[i], &t->writes[i]);
+}
+
+static void wait_for_rows(rq_region *r, turns *t, size_t i)
+{
+    RQ_ASSERT(rq__row_locks_wait(r, &t->ops[i], &t->writes[i]) == RQ_OK);
+}
+
+static void run_turns(apart_world *w, turns *t, const char *const rows[TURNS],
+                      void (*run)(rq_region *, rq__work *))
+{
+    *t = (turns){.work.run = run, .executor = w->real.env.executor};
+    the_turns = t;
+    for (size_t i = 0; i < TURNS; i++) {
+        for (size_t k = 0; k < 2; k++)
+            t->mutations[i][k] =
+                (rq_mutation){.type = RQ_MUTATE_PUT, .row = rq_slice_of(rows[i] + k, 1)};
+        t->ops[i] = (rq_row_op){
+            .mutations = t->mutations[i], .mutation_count = strlen(rows[i]), .multi_row = true};
+        t->writes[i] = (rq_write){.ops = &t->ops[i], .op_count = 1};
+        *rq__batch_of(&t->writes[i]) =
+            (rq__batch){.region = w->f.region, .list.work.run = run_woken};
+    }
+    t->executor->latch_init(t->executor, &t->latch);
+    rq__region_enqueue_here(w->f.region, &t->work);
+    assert_ok(t->executor->latch_wait(&t->latch));
+    t->executor->latch_destroy(&t->latch);
+    pass_the_token(w);
+    assert_int_equal(w->f.region->row_locks.count, 0);
+    assert_null(w->f.region->row_locks.buckets);
+    assert_int_equal(atomic_load(&w->f.engine->row_waits), 0);
+}
+
+static void take_turns(rq_region *r, rq__work *work)
+{
+    turns *t = RQ_CONTAINER_OF(work, turns, work);
+    rq__row_set *set = rq__row_locks_take(r, &t->ops[0], &t->writes[0]);
+    RQ_ASSERT(set != NULL);
+    for (size_t i = 1; i < TURNS - 1; i++)
+        wait_for_rows(r, t, i);
+    rq__row_locks_free(r, set);
+    /* The second write has the row, although it has not run yet: the last one must not overtake it. */
+    t->kept_out = !are_free(r, t, TURNS - 1);
+    t->kept_in = are_free(r, t, 1);
+    wait_for_rows(r, t, TURNS - 1);
+    t->executor->latch_open(&t->latch, RQ_OK);
+}
+
+static void a_write_that_arrives_overtakes_nobody(void **state)
+{
+    static const char *const rows[TURNS] = {"x", "x", "x", "x", "x"};
+    turns t;
+    run_turns(*state, &t, rows, take_turns);
+    assert_true(t.kept_out);
+    assert_true(t.kept_in);
+    assert_string_equal(t.ran, "1234");
+}
+
+/* Each has rows that others need in another order; a write of a single row waits for those that came before it. */
+static void writes_of_several_rows_have_their_turns(void **state)
+{
+    static const char *const rows[TURNS] = {"xy", "yx", "xy", "yz", "z"};
+    turns t;
+    run_turns(*state, &t, rows, take_turns);
+    assert_string_equal(t.ran, "3142");
 }
 
 static void *close_region(void *arg)
@@ -715,6 +874,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
         TEST(expired_waits_are_found_in_one_pass),
+        TEST(an_unlocked_row_wakes_one_op),
+        TEST(ops_have_their_turns_in_order),
+        TEST(a_write_that_arrives_overtakes_nobody),
+        TEST(writes_of_several_rows_have_their_turns),
         TEST(a_region_closes_while_an_op_reads),
         TEST(a_repetition_waits_for_the_first_one),
         TEST(a_bulk_load_while_an_op_reads_is_not_lost),

@@ -776,6 +776,45 @@ static void a_region_keeps_its_files_until_released(void **state)
     rq_sim_free(sim);
 }
 
+static size_t longest_chain(const rq_wal *wal)
+{
+    size_t longest = 0;
+    for (size_t b = 0; b < wal->bucket_count; b++) {
+        size_t n = 0;
+        for (const rq_wal_region *r = wal->buckets[b]; r != NULL; r = r->next)
+            n++;
+        if (n > longest) longest = n;
+    }
+    return longest;
+}
+
+/* A start looks up each region several times. */
+static void many_regions_are_found_at_once(void **state)
+{
+    (void)state;
+    enum { MANY = 50000 };
+    rq_sim *sim = new_sim(9);
+    rq_wal *wal;
+    rq_error why = {0};
+    rq_wal_region **regions = calloc(MANY, sizeof(rq_wal_region *));
+    assert_non_null(regions);
+    assert_int_equal(rq_wal_open(rq_sim_env(sim), &small, &wal, &why), RQ_OK);
+    assert_int_equal(rq_wal_replay(wal, NULL, NULL, &why), RQ_OK);
+    for (unsigned i = 0; i < MANY; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%031x", i);
+        assert_int_equal(rq_wal_region_open(wal, name, RQ_SLICE_LIT("t"), NULL, &regions[i]),
+                         RQ_OK);
+    }
+    assert_in_range(longest_chain(wal), 1, 16);
+    for (unsigned i = 0; i < MANY; i++)
+        rq_wal_region_close(regions[i]);
+    assert_int_equal(wal->region_count, 0);
+    assert_int_equal(rq_wal_close(wal, true, &why), RQ_OK);
+    rq_sim_free(sim);
+    free(regions);
+}
+
 /* --- replay of a single region ---------------------------------------------------------------- */
 
 typedef struct alone {
@@ -1022,6 +1061,7 @@ int main(void)
         cmocka_unit_test(a_clean_close_leaves_an_empty_log),
         cmocka_unit_test(a_region_keeps_its_files_until_released),
         cmocka_unit_test(a_region_replays_alone),
+        cmocka_unit_test(many_regions_are_found_at_once),
         cmocka_unit_test(a_sealed_file_ends_with_an_index),
         cmocka_unit_test(a_frame_that_does_not_follow_the_one_before_it_is_no_part_of_the_log),
         cmocka_unit_test(unknown_kinds_and_malformed_records_are_refused),
