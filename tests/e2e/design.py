@@ -8,6 +8,7 @@ table, wrong input; and the page in a browser (if CHROMIUM or chromium is instal
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -164,6 +165,14 @@ def wrong_schemas():
     refuses("name one file", "design", code=2)
 
 
+def schema_of_help():
+    """The schema that the help shows is one."""
+    lines = re.findall(r"(?m)^    (.*)$", run("design", "--help").stdout)
+    begin = lines.index("table orders")
+    found = report("\n".join(lines[begin:]), code=3)
+    assert found["table"] == "orders" and found["writes"] == 10000 * 86400, found
+
+
 def live_table(folder):
     """Writes rows in key order through the library's example."""
     where = f"file:{folder / 'blog'}"
@@ -253,7 +262,7 @@ def page(folder):
 def main():
     report_ = Report()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-design-"))
-    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "traces": lambda: traces(folder), "large": large, "wrong schemas": wrong_schemas,
+    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "traces": lambda: traces(folder), "large": large, "wrong schemas": wrong_schemas, "schema of the help": schema_of_help,
              "a live table": lambda: live_table(folder), "requests": lambda: requests(folder), "page": lambda: page(folder)}
     try:
         for name, test in tests.items():
