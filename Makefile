@@ -27,6 +27,7 @@
 #   make bench-library  librorqual against its goals: embedded beside the engine alone, SQLite, RocksDB; first answers; salted
 #                  scans; HBASE=1: its client beside HBase's, and Python (SCALE=0.01, PARTS=embedded,…; bench/library/run says more)
 #   make bench-apps     applications: events in rows or in columns, a Weibo; HBASE=1: a real HBase beside
+#                  (HBASE_MOST=100000: with fewer events there; examples/README.md has the answer)
 #   make bench-cache    the block cache's policy and others on traces of block accesses
 #   make bench-cover    covers of areas by key ranges, against S2
 #   make bench-admin    snapshots, tables, 10,000 regions and replication against their goals (SCALE=0.01, PARTS=snapshots,…;

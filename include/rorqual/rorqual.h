@@ -11,10 +11,14 @@
  *                                "file:///path" and "file:path" (relative to the working directory)
  *   "memory:"                    as file:, in memory; gone when it is closed
  *
- *     rq_db *db; rq_table *users; rq_failure why = {sizeof why};
- *     if (rq_connect("file:/tmp/db", NULL, &db, &why) != RQ_OK) puts(why.message);
- *     rq_table_open(db, "users", &users, &why);
- *     rq_put_value(users, rq_text("ann"), rq_text("cf"), rq_text("age"), rq_text("31"), &why);
+ *     rq_db *db; rq_table *users; rq_failure why = {.size = sizeof why};
+ *     rq_family cf = {.name = "cf"};
+ *     rq_table_spec spec = {.size = sizeof spec, .name = "users", .families = &cf, .family_count = 1};
+ *     if (rq_connect("file:/tmp/db", NULL, &db, &why) != RQ_OK ||
+ *         rq_table_create(db, &spec, &why) != RQ_OK ||
+ *         rq_table_open(db, "users", &users, &why) != RQ_OK ||
+ *         rq_put_value(users, rq_text("ann"), rq_text("cf"), rq_text("age"), rq_text("31"), &why) != RQ_OK)
+ *         puts(why.message);
  *
  * Conventions
  *  1. Errors. A call that can fail returns an rq_err, RQ_OK (0) for success, and fills its last

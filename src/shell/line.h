@@ -14,7 +14,7 @@
 RQ_NODISCARD
 rq_err rq__line_read(FILE *from, size_t max, rq_buf *line);
 
-/* Waits until the terminal has input, is closed, or SIGINT's handler has set *interrupted; returns at once if it is set.
+/* Waits until the terminal or pipe has input, is closed, or SIGINT's handler has set *interrupted; returns at once if it is set.
  * SIGINT is blocked except during the wait, so that none is lost between the check and the wait. */
 void rq__line_await(int terminal, const volatile sig_atomic_t *interrupted);
 

@@ -26,6 +26,11 @@
 
 #define VARIABLES_MAX 254U /* mruby numbers registers with 8 bits; the first is self */
 
+/* The error of a pipe that gives more than its temporary copy may have. */
+#define ENDLESS                                                                                    \
+    "a pipe or device gives more than the memory for scripts allows (HBASE_HEAPSIZE); a file may " \
+    "be longer"
+
 /* The value of a piece that was not left by `return`. */
 #define END_OF_PIECE "end of a piece"
 
@@ -259,6 +264,19 @@ static void read_file(loading *l, bool runs)
     }
 }
 
+/* Ctrl-C ends the wait for the writer of a pipe, and for its text. */
+static _Noreturn void refuse(mrb_state *mrb, const char *path, int error)
+{
+    rq__shell_check_interrupt(mrb);
+    if (error == EFBIG)
+        mrb_raisef(mrb, mrb_class_get(mrb, "NoMemoryError"), "%s: %s", path, ENDLESS);
+    struct RClass *class = mrb_class_get(mrb, "LoadError");
+    if (error == ENOENT || error == ENOTDIR || error == EISDIR)
+        mrb_raisef(mrb, class, "no such file to load -- %s", path);
+    mrb_raisef(mrb, class, "%s: %s", path, strerror(error));
+    __builtin_unreachable();
+}
+
 static loading *begin(mrb_state *mrb, const char *path)
 {
     loading *l = calloc(1, sizeof *l);
@@ -266,13 +284,11 @@ static loading *begin(mrb_state *mrb, const char *path)
     l->mrb = mrb;
     (void)mrb_data_object_alloc(mrb, mrb->object_class, l, &loading_type);
     l->path = strdup(path);
-    int error = l->path == NULL ? ENOMEM
-                                : rq__pieces_open(&l->pieces, path,
-                                                  rq__memory_for_text(&rq__shell_of(mrb)->memory));
-    if (error == ENOENT || error == ENOTDIR || error == EISDIR)
-        mrb_raisef(mrb, mrb_class_get(mrb, "LoadError"), "no such file to load -- %s", path);
-    if (error != 0)
-        mrb_raisef(mrb, mrb_class_get(mrb, "LoadError"), "%s: %s", path, strerror(error));
+    rq__shell *shell = rq__shell_of(mrb);
+    rq__pieces_limits limits = {rq__memory_for_text(&shell->memory), shell->memory.max,
+                                &shell->interrupted};
+    int error = l->path == NULL ? ENOMEM : rq__pieces_open(&l->pieces, path, &limits);
+    if (error != 0) refuse(mrb, path, error);
     l->context = mrbc_context_new(mrb);
     l->context->capture_errors = true;
     mrbc_filename(mrb, l->context, path);

@@ -7,44 +7,48 @@
 #include "shell/words.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Bytes. A shorter piece is parsed after each line; a longer one after a line that closes something and when it has grown
  * by 1/64, or when it has grown by a quarter: so the time to parse it again and again grows with its length only. */
 #define EACH_LINE 4096
 
-static FILE *copy(FILE *from)
+/* Returns 0 or errno. A pipe may never end: its copy has a limit, or it would fill the disk. */
+static int copy(int from, FILE *to, size_t max, const volatile sig_atomic_t *interrupted)
 {
     char part[65536];
-    FILE *to = tmpfile();
-    size_t n;
-    bool is_written = to != NULL;
-    while (is_written && (n = fread(part, 1, sizeof part, from)) > 0)
-        is_written = fwrite(part, 1, n, to) == n;
-    if (to != NULL && (!is_written || ferror(from) || fflush(to) != 0)) {
-        int error = errno;
-        (void)fclose(to);
-        errno = error;
-        to = NULL;
+    ssize_t n = -1;
+    size_t left = max;
+    while (n != 0) {
+        rq__line_await(from, interrupted);
+        if (*interrupted) return EINTR;
+        n = read(from, part, sizeof part);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) return errno;
+        if (n <= 0) continue;
+        if ((size_t)n > left) return EFBIG;
+        if (fwrite(part, 1, (size_t)n, to) != (size_t)n) return errno;
+        left -= (size_t)n;
     }
-    return to;
+    return fflush(to) == 0 ? 0 : errno;
 }
 
-int rq__pieces_open(rq__pieces *p, const char *path, size_t max)
+int rq__pieces_open(rq__pieces *p, const char *path, const rq__pieces_limits *limits)
 {
     struct stat st;
-    *p = (rq__pieces){.file = fopen(path, "re"), .max = max};
-    if (p->file == NULL || fstat(fileno(p->file), &st) != 0) return errno;
-    if (S_ISDIR(st.st_mode)) return EISDIR;
-    if (!S_ISREG(st.st_mode)) {
-        FILE *given = p->file;
-        p->file = copy(given);
-        int error = errno;
-        (void)fclose(given);
-        if (p->file == NULL) return error;
-    }
-    rq__pieces_restart(p);
-    return 0;
+    *p = (rq__pieces){.max = limits->max};
+    /* A pipe without a writer is opened, too: the wait for its text ends by Ctrl-C. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return errno;
+    int error = fstat(fd, &st) != 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : 0;
+    if (error == 0) p->file = S_ISREG(st.st_mode) ? fdopen(fd, "r") : tmpfile();
+    if (error == 0 && p->file == NULL) error = errno;
+    if (error == 0 && !S_ISREG(st.st_mode))
+        error = copy(fd, p->file, limits->copied_max, limits->interrupted);
+    if (p->file == NULL || !S_ISREG(st.st_mode)) (void)close(fd);
+    if (error == 0) rq__pieces_restart(p);
+    return error;
 }
 
 void rq__pieces_close(rq__pieces *p)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -26,9 +27,16 @@ typedef struct rq__pieces {
     int error; /* errno, of a read that failed; ENOMEM: a line or piece is longer than `max`; 0: none */
 } rq__pieces;
 
-/* Returns 0 or errno. A file that is no regular one, such as a pipe, is copied to a temporary file: it is read twice. */
+typedef struct rq__pieces_limits {
+    size_t max;        /* bytes of a line, and of a piece */
+    size_t copied_max; /* bytes of the copy of a file that is no regular one */
+    const volatile sig_atomic_t *interrupted; /* set by SIGINT's handler */
+} rq__pieces_limits;
+
+/* Returns 0 or errno; then rq__pieces_close is due as well. A file that is no regular one, such as a pipe, is copied to a temporary
+ * file, because it is read twice. EFBIG: it has more than `copied_max` bytes, or no end. EINTR: `interrupted`. */
 RQ_NODISCARD
-int rq__pieces_open(rq__pieces *p, const char *path, size_t max);
+int rq__pieces_open(rq__pieces *p, const char *path, const rq__pieces_limits *limits);
 /* Begins again with the first line. */
 void rq__pieces_restart(rq__pieces *p);
 /* Begins the next piece. False: no code is left, or `error` is set. */

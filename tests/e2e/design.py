@@ -8,12 +8,13 @@ table, wrong input; and the page in a browser (if CHROMIUM or chromium is instal
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
-from pages import CHROMIUM, brightness, picture
+from pages import CHROMIUM, brightness, console, picture
 from rorqual import ROOT, Report, Server
 
 DEADLINE = 3600  # seconds; only for a command that hangs
@@ -164,6 +165,14 @@ def wrong_schemas():
     refuses("name one file", "design", code=2)
 
 
+def schema_of_help():
+    """The schema that the help shows is one."""
+    lines = re.findall(r"(?m)^    (.*)$", run("design", "--help").stdout)
+    begin = lines.index("table orders")
+    found = report("\n".join(lines[begin:]), code=3)
+    assert found["table"] == "orders" and found["writes"] == 10000 * 86400, found
+
+
 def live_table(folder):
     """Writes rows in key order through the library's example."""
     where = f"file:{folder / 'blog'}"
@@ -223,29 +232,37 @@ def requests(folder):
 
 
 def page(folder):
-    """The page shows the verdict in red and the maps in colour, light and dark, and nothing exceeds its border."""
+    """The page shows the verdict in red and the maps in colour, light and dark, in wide and narrow windows; nothing exceeds its border, its
+    script has no error, and it loads nothing."""
     schema, html = folder / "orders.design", folder / "orders.html"
     schema.write_text(BY_TIME.replace("orders", "<orders>"))
     assert run("design", "--html", str(html), str(schema)).returncode == 3
-    assert "http" not in html.read_text(), "the page refers to another"
+    assert "://" not in html.read_text(), "the page refers to another"
     if shutil.which(CHROMIUM) is None:
         print(f"no {CHROMIUM}: the page is not looked at")
         return
-    for dark in (False, True):
-        rows = picture(folder, f"design-{'dark' if dark else 'light'}", html.as_uri(), 1200, dark)
+    for width, dark in ((1200, False), (1200, True), (700, False), (400, True)):
+        rows = picture(folder, f"design-{width}-{'dark' if dark else 'light'}", html.as_uri(), width, dark)
         corner = brightness(rows[2][2])
         assert (corner < 60) if dark else (corner > 200), corner
         pixels = [p for row in rows[::2] for p in row[::2]]
         hot = sum(r > 200 and 100 < g < 220 and b < 90 for r, g, b in pixels)
         cold = sum(r < 30 and g < 20 and 20 < b < 60 for r, g, b in pixels)
-        assert hot > 3000 and cold > 50000, f"the maps have {hot} hot and {cold} cold pixels"
+        share = width / 1200  # a narrow window has smaller maps
+        assert hot > 3000 * share ** 2 and cold > 50000 * share ** 2, f"{width} wide, the maps have {hot} hot and {cold} cold pixels"
         assert len({p for row in rows for p in row[-4:]}) == 1, "something reaches the right border"
+    # A page that fails, or asks another server, is noticed.
+    for wrong, word in (("undefinedFunction();", "undefinedFunction"), ("fetch('http://127.0.0.1:9/');", "Content Security Policy")):
+        bad = folder / "bad.html"
+        bad.write_text(html.read_text().replace("</script>", wrong + "</script>"))
+        said = console(folder, folder / "bad.png", bad.as_uri(), 1200, False)
+        assert any(word in line for line in said), (wrong, said)
 
 
 def main():
     report_ = Report()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rorqual-design-"))
-    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "traces": lambda: traces(folder), "large": large, "wrong schemas": wrong_schemas,
+    tests = {"keys": keys, "splits": splits, "hot spots": hot_spots, "even tables": even_tables, "traces": lambda: traces(folder), "large": large, "wrong schemas": wrong_schemas, "schema of the help": schema_of_help,
              "a live table": lambda: live_table(folder), "requests": lambda: requests(folder), "page": lambda: page(folder)}
     try:
         for name, test in tests.items():

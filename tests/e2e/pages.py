@@ -37,15 +37,24 @@ def framed(folder, url, width):
 
 
 def picture(folder, name, url, width, dark):
-    """Pixels of a picture: rows of (r, g, b)."""
+    """Pixels of a picture: rows of (r, g, b). The page must leave the browser's console empty: errors of its script, and what its
+    policy keeps it from loading, would be there."""
     path = folder / f"{name}.png"
     if width < WINDOW_MIN:
         return [row[:width] for row in picture(folder, name, framed(folder, url, width), WINDOW_MIN, dark)]
+    said = console(folder, path, url, width, dark)
+    assert not said, said
+    return pixels(path.read_bytes())
+
+
+def console(folder, path, url, width, dark):
+    """Takes the picture; returns the lines of the browser's console."""
     command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
                f"--user-data-dir={folder / 'profile'}", f"--window-size={width},1400", f"--screenshot={path}", "--virtual-time-budget=2000"]
     command += ["--blink-settings=preferredColorScheme=" + ("0" if dark else "1")]
-    subprocess.run([*command, url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=DEADLINE, check=True)
-    return pixels(path.read_bytes())
+    done = subprocess.run([*command, "--enable-logging=stderr", url], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+                          timeout=DEADLINE, check=True)
+    return [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
 
 
 def pixels(png):

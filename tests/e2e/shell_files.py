@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 from rorqual import BINARY, Server
-from shell_load import DEADLINE, shell
+from shell_world import DEADLINE, shell
 from shell_terminal import Terminal
 
 ROWS = "create 't', 'f'\nRows.mutate_all('t', 2, (0...2000).map { |i| format('r%05d', i) }, [['f', 'q', nil, 4, 'v' * 100]], '')\n"

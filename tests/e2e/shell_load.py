@@ -5,56 +5,14 @@ import os
 import re
 import resource
 import subprocess
+import tempfile
 
-from rorqual import BINARY, fail_hard
+from rorqual import BINARY
+from shell_world import DEADLINE, script, shell
 
-DEADLINE = 1800  # seconds; only for a shell that hangs
 # mruby's heap: the smallest that the shell accepts. A file of LINES lines does not fit into it as a whole.
 HEAP = "64m"
 LINES = 200000
-
-
-def shell(*arguments, text="", **environment):
-    return subprocess.run([BINARY, "shell", *arguments], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=DEADLINE, check=False, env={**os.environ, **environment})
-
-
-# Removes leftovers of a script, for the next script on the same cluster.
-CLEANING = """
-list.each { |t| (disable t if is_enabled t); drop t }
-Master.call('GetCompletedSnapshots')[:snapshots].each { |s| delete_snapshot s[:name] }
-Master.call('ListNamespaces')[:namespaceName].each { |n| drop_namespace n unless ['default', 'hbase'].include? n }
-%w[n. t. u. r. exceed].each { |r| deleteall 'hbase:quota', { ROWPREFIXFILTER => r } } if exists 'hbase:quota'
-Peers.all.each { |p| remove_peer p[:id] } if list_peers
-balance_switch true
-normalizer_switch true
-"""
-
-
-def clean(zk):
-    """Removes what a script has made on a running cluster."""
-    done = shell("-n", "-y", "--zk", zk, text=CLEANING)
-    if done.returncode != 0:
-        fail_hard(f"{zk} cannot be emptied: {done.stdout}{done.stderr}")
-
-
-# HBase's own shell, if it is to run the scripts: its command, and the cluster.
-OFFICIAL = []
-
-
-def official(zk, command):
-    OFFICIAL[:] = [zk, command]
-
-
-def script(text, *arguments, **environment):
-    """Runs a script in our shell in memory, or in HBase's shell on a cluster that is emptied afterwards."""
-    if not OFFICIAL:
-        return shell("-n", *arguments, "memory:", text=text, **environment)
-    zk, command = OFFICIAL
-    done = subprocess.run([*command, zk, "-n", *arguments], input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=DEADLINE,
-                          check=False, env={**os.environ, **environment})
-    clean(zk)
-    return done
 
 
 def loaded_files(folder):
@@ -342,8 +300,29 @@ def endless_input_is_refused(folder):
     return None if done.returncode == 7 and "refused: a line or statement is longer" in done.stdout else f"{done}"
 
 
+# Bytes; a shell that writes a longer file is ended by SIGXFSZ.
+FILE_MAX = 256 << 20
+
+
+def endless_files_are_refused(folder):
+    """`load` of a pipe, and of a device, that has no end: the copy that is read twice does not fill the disk, and nothing of it is
+    run."""
+    fifo, before = folder / "endless.fifo", set(os.listdir(tempfile.gettempdir()))
+    os.mkfifo(fifo)
+    for path in ("/dev/zero", fifo):
+        with subprocess.Popen(["sh", "-c", f"exec yes \"puts 'run'\" >{fifo}"], stderr=subprocess.DEVNULL) as feed:
+            done = subprocess.run([BINARY, "shell", "memory:"], input=f"begin; load '{path}'; rescue NoMemoryError => e; puts e.message; end\n6 * 7\n", text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE, check=False, env={**os.environ, "HBASE_HEAPSIZE": HEAP},
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX, FILE_MAX)))
+            feed.kill()
+        if done.returncode != 0 or f"{path}: a pipe or device gives more than" not in done.stdout or "=> 42" not in done.stdout or "\nrun" in done.stdout:
+            return f"{path}: {done.returncode} {done.stdout[-500:]} {done.stderr[-300:]}"
+    left = [name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("tmp.")]
+    return f"left: {left}" if left else None
+
+
 TESTS = (loaded_files, files_run_in_pieces, files_end_early, wrong_files_do_not_begin, failures_have_a_place, lines_of_long_files_are_told,
          files_know_their_folder, long_files_take_no_memory,
-         many_literals_of_one_unit_are_refused, every_eval_understands_the_same, endless_input_is_refused)
+         many_literals_of_one_unit_are_refused, every_eval_understands_the_same, endless_input_is_refused, endless_files_are_refused)
 # HBase's own shell passes these, too.
 OF_HBASE = (loaded_files, every_eval_understands_the_same)

@@ -3,7 +3,7 @@
 Ruby's libraries. own_shell.py runs the tests; the expected output is that of HBase's Ruby."""
 import re
 
-from shell_load import script
+from shell_world import script
 
 
 def told(text, *arguments):

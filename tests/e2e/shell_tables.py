@@ -3,7 +3,7 @@
 output is that of HBase's Ruby."""
 import re
 
-from shell_load import script
+from shell_world import script
 
 
 def lines_of(text, *arguments):

@@ -27,7 +27,7 @@ import time
 import tty
 
 from rorqual import BINARY, ROOT, Report
-from shell_load import shell
+from shell_world import shell
 
 PAGE = ROOT / "docs/shell.md"
 MASKS = [
@@ -403,6 +403,35 @@ def resized_once(folder):
         terminal.close()
 
 
+def prompt(folder):
+    """The prompt: completion, statements of several lines, Ctrl-C, a question before a drop, history."""
+    steps = [
+        (["create 'long_name', 'fam'", "Enter"], "Created table long_name"),
+        (["desc", "Tab"], "describe"),
+        (["C-u", "put 'long", "Tab", "', 'r', 'fa", "Tab", "q', 'v'", "Enter"], "put 'long_name', 'r', 'fam:q', 'v'"),
+        (["scan 'long_name'", "Enter"], " r                         column=fam:q,"),
+        # Ctrl-C before the statement begins would delete the typed line.
+        (["puts 'as' + 'leep'; sleep 1000", "Enter"], re.compile("(?m)^asleep$")),
+        (["C-c"], "hbase:005:0>"),
+        (["[1,", "Enter", "2]", "Enter"], "=> [1, 2]"),
+        (["disable 'long_name'; drop 'long_name'", "Enter"], "Go on (y/n)?"),
+        (["n", "Enter"], "Not done"),
+        (["Up", "Up", "Enter"], "=> [1, 2]"),
+    ]
+    os.environ["HOME"] = str(folder)
+    terminal = Terminal({}, BINARY, "shell", "memory:")
+    try:
+        if not terminal.shows("hbase:001:0>"):
+            return "no prompt"
+        for keys, text in steps:
+            terminal.type(*keys)
+            if not terminal.shows(text):
+                return f"{keys}: no {text!r} in\n{terminal.screen()}"
+        return None
+    finally:
+        terminal.close()
+
+
 def a_script_ends_by_ctrl_c(folder):
     """Ctrl-C ends the whole script, not only a statement: with -n the shell ends with 1, otherwise the prompt appears."""
     file = pathlib.Path(folder) / "endless.rb"
@@ -417,6 +446,28 @@ def a_script_ends_by_ctrl_c(folder):
         finally:
             terminal.close()
     return None
+
+
+def a_silent_pipe_is_left_by_ctrl_c(folder):
+    """`load` of a pipe whose writer writes nothing; the next `load` of it reads what another writer gives."""
+    fifo = pathlib.Path(folder) / "silent.fifo"
+    os.mkfifo(fifo)
+    terminal = Terminal({"HOME": folder, "XDG_STATE_HOME": folder}, BINARY, "shell", "memory:")
+    try:
+        steps(terminal, [([], "hbase:001:0>")])
+        terminal.type(f"load '{fifo}'", "Enter")
+        with open(fifo, "wb"):  # waits until the shell has opened it
+            steps(terminal, [(["C-c"], "hbase:002:0>")])
+        if "Error" in terminal.screen():
+            return terminal.screen()
+        terminal.type(f"load '{fifo}'", "Enter")
+        fifo.write_text("puts 'from the ' + 'pipe'\n")
+        steps(terminal, [([], "from the pipe")])
+        return None
+    except AssertionError as e:
+        return str(e)
+    finally:
+        terminal.close()
 
 
 def an_impatient_ctrl_c_ends_no_session(folder):
@@ -646,7 +697,7 @@ def histories_of_many_shells(folder):
     return None if got == wanted and lines[0] == "_HiStOrY_V2_" else f"{got}"
 
 
-TESTS = [a_script_ends_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, ctrl_c_before_the_wait_is_kept, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, a_long_history_behind_a_link, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
+TESTS = [prompt, a_script_ends_by_ctrl_c, a_silent_pipe_is_left_by_ctrl_c, an_impatient_ctrl_c_ends_no_session, questions_are_left, a_killed_prompt_leaves_the_terminal, a_suspended_shell_is_killed, piped_output_has_prompts, ctrl_c_before_the_wait_is_kept, lines_that_came_at_once_are_read, long_waits_are_shown, a_history_that_cannot_be_kept, a_long_history_behind_a_link, histories_of_many_shells, suspended, resized, pasted_tabs_indent, any_locale_has_letters, captures, colours, pager, interrupted, other_ways, completed, hints, forms_are_told, many_tables, what_fails_is_over, history_is_kept]
 
 
 def main():

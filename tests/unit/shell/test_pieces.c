@@ -13,6 +13,9 @@
 
 #define MOST ((size_t)1 << 30) /* bytes of a piece */
 
+static volatile sig_atomic_t off = 0, on = 1; /* SIGINT */
+static const rq__pieces_limits usual = {MOST, MOST, &off};
+
 typedef struct given {
     char path[64];
     rq__pieces pieces;
@@ -25,7 +28,7 @@ static void give(given *g, const char *text, size_t len)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, len), len);
     (void)close(fd);
-    assert_int_equal(rq__pieces_open(&g->pieces, g->path, MOST), 0);
+    assert_int_equal(rq__pieces_open(&g->pieces, g->path, &usual), 0);
 }
 
 static void give_text(given *g, const char *text)
@@ -153,9 +156,9 @@ static void what_cannot_be_read_is_an_error(void **state)
 {
     (void)state;
     rq__pieces p;
-    assert_int_equal(rq__pieces_open(&p, "/nope/x", MOST), ENOENT);
+    assert_int_equal(rq__pieces_open(&p, "/nope/x", &usual), ENOENT);
     rq__pieces_close(&p);
-    assert_int_equal(rq__pieces_open(&p, "/", MOST), EISDIR);
+    assert_int_equal(rq__pieces_open(&p, "/", &usual), EISDIR);
     rq__pieces_close(&p);
 }
 
@@ -170,7 +173,7 @@ static void a_pipe_is_read(void **state)
     assert_int_equal(write(ends[1], "a\nb\n", 4), 4);
     (void)close(ends[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    assert_int_equal(rq__pieces_open(&p, path, MOST), 0);
+    assert_int_equal(rq__pieces_open(&p, path, &usual), 0);
     for (int i = 0; i < 2; i++) {
         assert_true(rq__pieces_next(&p));
         assert_true(rq__pieces_next(&p));
@@ -180,6 +183,44 @@ static void a_pipe_is_read(void **state)
     }
     rq__pieces_close(&p);
     (void)close(ends[0]);
+}
+
+/* The temporary copy of a pipe has a limit, which is exact; /dev/zero has no end. */
+static void a_copy_has_a_limit(void **state)
+{
+    (void)state;
+    rq__pieces p;
+    for (size_t max = 3; max <= 4; max++) {
+        int ends[2];
+        char path[32];
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], "a\nb\n", 4), 4);
+        (void)close(ends[1]);
+        snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+        rq__pieces_limits limits = {MOST, max, &off};
+        assert_int_equal(rq__pieces_open(&p, path, &limits), max < 4 ? EFBIG : 0);
+        rq__pieces_close(&p);
+        (void)close(ends[0]);
+    }
+    rq__pieces_limits limits = {MOST, 1 << 20, &off};
+    assert_int_equal(rq__pieces_open(&p, "/dev/zero", &limits), EFBIG);
+    rq__pieces_close(&p);
+}
+
+/* A FIFO without a writer: Ctrl-C ends the wait. */
+static void a_silent_pipe_is_left(void **state)
+{
+    (void)state;
+    rq__pieces p;
+    char folder[] = "/tmp/rorqual-pieces-XXXXXX", path[64];
+    rq__pieces_limits limits = {MOST, MOST, &on};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(rq__pieces_open(&p, path, &limits), EINTR);
+    rq__pieces_close(&p);
+    (void)unlink(path);
+    (void)rmdir(folder);
 }
 
 /* A line, and a piece of several lines, that is longer than the limit is an error and takes no more memory. */
@@ -192,7 +233,8 @@ static void a_piece_has_a_limit(void **state)
             given g;
             give_text(&g, texts[i]);
             rq__pieces_close(&g.pieces);
-            assert_int_equal(rq__pieces_open(&g.pieces, g.path, max), 0);
+            rq__pieces_limits limits = {max, 0, &off};
+            assert_int_equal(rq__pieces_open(&g.pieces, g.path, &limits), 0);
             bool goes_on = rq__pieces_next(&g.pieces);
             while (goes_on && rq__pieces_more(&g.pieces)) {
             }
@@ -241,6 +283,8 @@ int main(void)
         cmocka_unit_test(a_long_piece_is_parsed_seldom),
         cmocka_unit_test(what_cannot_be_read_is_an_error),
         cmocka_unit_test(a_pipe_is_read),
+        cmocka_unit_test(a_copy_has_a_limit),
+        cmocka_unit_test(a_silent_pipe_is_left),
         cmocka_unit_test(a_piece_has_a_limit),
         cmocka_unit_test(lines_are_read),
     };
