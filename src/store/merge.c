@@ -223,6 +223,7 @@ static rq_err source_seek(const rq__merge *m, rq__source *s, rq_read_ctx *ctx, r
 {
     if (s->segment != NULL) {
         rq__segment_seek(&s->cursor, s->segment, s->goal);
+        if (m->expects_walk && s->from_start) rq__segment_expect_walk(&s->cursor);
         return rq__segment_cursor_valid(&s->cursor) ? RQ_OK : RQ_E_END;
     }
     if (s->check_bloom) {

@@ -79,6 +79,7 @@ typedef struct rq__merge {
     bool reversed;
     bool lazy;
     bool use_bloom;
+    bool expects_walk; /* behind its start it steps, for some rows */
     rq__bloom_question bloom;
     /* Start key for files without family deletes; NULL: the same as others. */
     const rq_cell *start_without_markers;

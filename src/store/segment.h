@@ -111,7 +111,11 @@ typedef struct rq_segment_cursor {
     const rq_segment_node *node; /* NULL: past the end */
     /* Internal (segment_cursor.c). */
     unsigned steps;
+    unsigned begin;    /* step at which scouts start */
+    unsigned hurry_to; /* before this step all scouts advance */
     unsigned stop_count;
+    size_t fence;                   /* the next stop, an index in `fences` */
+    const struct rq_fences *fences; /* NULL: stops are found by links only */
     const rq_segment_node *turn;
     const rq_segment_node *stops[RQ_SEGMENT_SCOUTS + 1];
     const rq_segment_node *scouts[RQ_SEGMENT_SCOUTS], *ends[RQ_SEGMENT_SCOUTS];
@@ -120,6 +124,9 @@ typedef struct rq_segment_cursor {
 /* Moves to the first cell >= key, in the full order with seqid. */
 void rq__segment_seek(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
 void rq_segment_first(rq_segment_cursor *c, const rq_segment *s);
+/* A hint, right after a seek to a cell: the caller will probably read some dozens of cells or more.
+ * Prefetches earlier than without it. */
+void rq__segment_expect_walk(rq_segment_cursor *c);
 /* Moves to the last cell < key; past the end if there is none. */
 void rq__segment_seek_before(rq_segment_cursor *c, const rq_segment *s, const rq_cell *key);
 static inline bool rq__segment_cursor_valid(const rq_segment_cursor *c)

@@ -91,11 +91,9 @@ bool rq__segment_find_above(const rq_segment *s, size_t i, probe *key, unsigned 
     return true;
 }
 
-rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
-                                             rq_segment_node **path, unsigned levels,
-                                             size_t *ret_before)
+static rq_segment_node *find_from(const rq_segment *s, const rq_fences *f, probe *key,
+                                  rq_segment_node **path, unsigned levels, size_t *ret_before)
 {
-    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
     if (f == NULL) return NULL;
     size_t i = fence_at(s, f, key);
     *ret_before = i;
@@ -110,20 +108,32 @@ rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
     return rq__segment_descend(s, at, FENCE_LEVEL, next, key, path);
 }
 
+rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
+                                             rq_segment_node **path, unsigned levels,
+                                             size_t *ret_before)
+{
+    const rq_fences *f = atomic_load_explicit(&s->fences, memory_order_acquire);
+    return find_from(s, f, key, path, levels, ret_before);
+}
+
 rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
-                                    rq_segment_node **ret_tall)
+                                    rq__segment_place *ret_place)
 {
     rq_segment_node *path[HEIGHT_MAX];
-    size_t before;
     for (;;) {
         uint32_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
         probe p = {.cell = key, .ranked = epoch % 2 == 0};
         if (p.ranked) p.rank = rank_of(s, key->row, key->row_len);
         path[FENCE_LEVEL] = head_of(s); /* the list may not be so high */
-        rq_segment_node *n = p.ranked ? rq__segment_find_from_fence(s, &p, path, 0, &before) : NULL;
-        if (n == NULL) n = rq__segment_find_before(s, &p, path);
+        ret_place->fences = atomic_load_explicit(&s->fences, memory_order_acquire);
+        rq_segment_node *n =
+            p.ranked ? find_from(s, ret_place->fences, &p, path, 0, &ret_place->fence) : NULL;
+        if (n == NULL) {
+            n = rq__segment_find_before(s, &p, path);
+            ret_place->fences = NULL;
+        }
         if (atomic_load_explicit(&s->epoch, memory_order_acquire) != epoch && p.ranked) continue;
-        *ret_tall = path[FENCE_LEVEL];
+        ret_place->tall = path[FENCE_LEVEL];
         return n;
     }
 }

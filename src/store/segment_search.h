@@ -54,9 +54,16 @@ rq_segment_node *rq__segment_find_from_fence(const rq_segment *s, probe *key,
 bool rq__segment_find_above(const rq_segment *s, size_t before, probe *key, unsigned levels,
                             rq_segment_node **path);
 
+/* What a search has passed. */
+typedef struct rq__segment_place {
+    rq_segment_node *tall;   /* the last node before the key on FENCE_LEVEL */
+    const rq_fences *fences; /* NULL: there are none, or the key is behind all of them */
+    size_t fence;            /* the first of them not before the key */
+} rq__segment_place;
+
 /* A reader's search: the last node before the key. Repeats if ranks changed meanwhile, comparing
- * only bytes while they change. *ret_tall: the last node before the key on FENCE_LEVEL. */
+ * only bytes while they change. */
 rq_segment_node *rq__segment_search(const rq_segment *s, const rq_cell *key,
-                                    rq_segment_node **ret_tall);
+                                    rq__segment_place *ret_place);
 
 #endif
