@@ -357,15 +357,24 @@ static bool has_read_limit(const rq__batch *b, const rq_row_op *op)
     return b->latch == NULL && is_part(op);
 }
 
+static void unlock_rows(rq_region *r, rq__batch *b)
+{
+    rq__row_set *rows = b->rows;
+    b->rows = NULL;
+    if (rows != NULL) rq__row_locks_free(r, rows);
+}
+
 /* `slice_ms`: the time of this slice. */
 static rq__outcome run_grouped(rq_region *r, rq__batch *b, int64_t slice_ms)
 {
     rq_write *w = rq__write_of(b);
     rq__group *g = r->group;
     int64_t now_ms = b->now_ms;
-    for (size_t i = b->next_op; i < w->op_count; i++) {
+    size_t first_op = b->next_op;
+    for (size_t i = first_op; i < w->op_count; i++) {
         rq_row_op *op = &w->ops[i];
         if (RQ_UNLIKELY(r->row_locks.count > 0 || b->waits_since_ns != 0)) {
+            if (i != first_op) unlock_rows(r, b); /* they are the rows of the first op */
             rq__outcome o = rq__batch_wait_for_rows(r, b, i, now_ms);
             bool is_left_out = o == RQ__LEFT_OUT;
             if (is_left_out) o = stop_behind(r, b, i, now_ms);
@@ -484,12 +493,6 @@ static void let_next_long_batch_in(rq_region *r, const rq__batch *b)
 static bool keeps_rows(const rq__batch *b, rq__outcome o, size_t first_op)
 {
     return b->next_op == first_op && (o == RQ__PARKED || o == RQ__INTERRUPTED);
-}
-
-static void unlock_rows(rq_region *r, rq__batch *b)
-{
-    if (b->rows != NULL) rq__row_locks_free(r, b->rows);
-    b->rows = NULL;
 }
 
 bool rq__batch_go_on(rq_region *r, rq__batch *b, bool waited, int64_t now_ms, rq__ended *ended)
