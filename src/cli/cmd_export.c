@@ -15,10 +15,10 @@ static const char help[] =
     "  --prefix PREFIX        only rows whose key begins with PREFIX\n"
     "  --regex PATTERN        only rows whose key has a match of this Java regular expression\n"
     "  --batch N              at most N cells in a record, for very wide rows\n"
-    "Writes a file for each region: part-m-00000 ..., and _SUCCESS at the end. The folder must be\n"
-    "empty or missing. Repeat the command after an interruption: finished regions are kept. "
-    "HBase's\n"
-    "Import reads the folder (format sequence).\n"
+    "Writes a file for each region, part-m-00000 ... (part-m-00000.tsv, .csv or .json for these\n"
+    "formats), and _SUCCESS at the end. The folder must be empty or missing. Repeat the command\n"
+    "after an interruption: finished regions are kept. HBase's Import reads the folder (format\n"
+    "sequence).\n"
     "exit codes: 0 done; 1 not done; 2 wrong arguments\n";
 
 int rq__cmd_export(int argc, char **argv)

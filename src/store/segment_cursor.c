@@ -10,9 +10,13 @@
  * the node after it. When the cursor arrives there, most of it is in the cache.
  *
  * Scouts start at the BEGIN-th step of a walk, since a get's walk is shorter, and at step
- * BEGIN_EXPECTED if a long walk is expected. If there are fences, they start in the stretches right before the cursor, whose
- * beginnings are known without following links, and hurry: all of them advance at each of the first
- * HURRY steps. Without fences they start when the cursor enters its next stretch.
+ * BEGIN_EXPECTED if a long walk is expected. If there are fences, they start in the stretches just
+ * ahead of the cursor, whose beginnings are known without following links, and hurry: all of them
+ * advance at each of their first HURRY steps, to get ahead before the cursor is there. Without fences
+ * they start when the cursor enters its next stretch.
+ *
+ * Nodes that were inserted since the fences were built are in no fence: stretches between fences are
+ * longer then, until the list has doubled and its fences are built anew.
  *
  * Scouts are hints. The list may grow and nodes may be replaced meanwhile (they keep their links):
  * a scout then walks over nodes the cursor has passed, or the cursor misses its turn and walks
@@ -24,14 +28,17 @@
 #define BEGIN 32
 #define BEGIN_EXPECTED 12 /* a scan of one row is often shorter */
 #define HURRY 12
-/* Of the stretches that the scouts walk in a hurry, the one where their next turn comes. */
+/* When the cursor enters this one of the stretches walked in a hurry, the scouts are sent on. */
 #define HURRY_TURN 2
+#define FORGOTTEN_MAX 16 /* fences of replaced nodes, one behind the other, that are passed */
 
-/* The first fence not before c->fence at which a walk can arrive; NULL: none is left. */
+/* The first fence not before c->fence at which a walk can arrive; NULL: none is near. */
 static const rq_segment_node *next_fence(rq_segment_cursor *c)
 {
     if (c->fences == NULL) return NULL;
-    while (c->fence < rq__fences_count(c->fences)) {
+    size_t count = rq__fences_count(c->fences);
+    size_t end = c->fence + FORGOTTEN_MAX < count ? c->fence + FORGOTTEN_MAX : count;
+    while (c->fence < end) {
         size_t i = c->fence++;
         if (rq__fences_holds(c->fences, i)) return rq__fences_node(c->fences, i);
     }

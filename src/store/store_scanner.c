@@ -162,7 +162,8 @@ rq_err rq_store_scanner_new(const rq_store *store, const rq_scan *scan,
     m->hidden_left = CLOCK_HIDDEN;
     bool has_columns = rq__column_tracker_is_explicit(&s->matcher.columns);
     m->lazy = has_columns && !scan->reversed;
-    m->expects_walk = s->may_take && !rq_slice_eq(scan->start_row, scan->stop_row);
+    bool is_one_row = scan->start_row.len > 0 && rq_slice_eq(scan->start_row, scan->stop_row);
+    m->expects_walk = s->may_take && !is_one_row; /* equal and empty: all rows */
     if (!s->is_get && s->order == RQ_ORDER_DEFAULT) {
         m->bloom.row = shared_prefix(scan);
         m->bloom.is_prefix = true;

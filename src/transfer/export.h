@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table to a folder of files, one a region, as HBase's Export leaves it (HBASE:
- * mapreduce.Export): part-m-00000 …, and _SUCCESS at the end. The folder also has _rorqual/export,
+ * mapreduce.Export): part-m-00000 … (with .tsv, .csv or .json for these formats), and _SUCCESS at the end. The folder also has _rorqual/export,
  * with the plan of parts, marks of finished parts (plan.h), and unfinished files. A part's file is
  * renamed to its final name when it is complete and durable.
  */

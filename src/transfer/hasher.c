@@ -81,7 +81,15 @@ static void print_difference(const comparison *c, rq_slice start, rq_slice stop)
     if (atomic_fetch_add(&c->crew->different, 1) >= SAID_MAX) return;
     rq_bytes_to_string(start, from, sizeof from);
     rq_bytes_to_string(stop, to, sizeof to);
-    rq__crew_print(c->crew, "rows from '%s' to before '%s' differ", from, to);
+    /* An empty key is the table's start or end. */
+    if (start.len == 0 && stop.len == 0)
+        rq__crew_print(c->crew, "rows differ: the range is the whole table");
+    else if (start.len == 0)
+        rq__crew_print(c->crew, "rows before '%s' differ", to);
+    else if (stop.len == 0)
+        rq__crew_print(c->crew, "rows from '%s' to the end differ", from);
+    else
+        rq__crew_print(c->crew, "rows from '%s' to before '%s' differ", from, to);
 }
 
 static void end_batch(comparison *c)

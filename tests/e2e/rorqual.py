@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/peers"))
@@ -48,7 +49,7 @@ class Report:
         try:
             problem = test(*arguments)
         except AssertionError as e:
-            problem = str(e)
+            problem = str(e) or f"an assertion failed: {traceback.extract_tb(e.__traceback__)[-1].line}"
         return self.outcome(f"{name}/{test.__name__}", problem)
 
     def run(self, name, world, tests, only=()):

@@ -472,6 +472,10 @@ def differences_are_found(w):
     w.import_lines(copy, [b"r150\tother"], "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a")
     out = w.run("verify", "--batch-size", "1000", table, copy, code=1)
     expect(out, "different: 1 ranges of rows", "rows from 'r1")
+    assert "''" not in w.run("verify", "--batch-size", "1", table, w.table(), code=1)
+    one_region, empty = w.table(splits=()), w.table(splits=())
+    w.import_lines(one_region, [b"r150\tother"], "--format", "tsv", "--fields", "HBASE_ROW_KEY,cf:a")
+    expect(w.run("verify", one_region, empty, code=1), "rows differ: the range is the whole table", "different: 1 ranges of rows")
     hashes = w.path("hashes")
     expect(w.run("verify", "--write", hashes, "--batch-size", "1000", "--hash-files", "2", table), f"hashed {ROWS} rows")
     assert sorted(p.name for p in hashes.iterdir()) == ["hashes", "manifest", "partitions"]
