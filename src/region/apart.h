@@ -13,8 +13,9 @@
  * the time that a wait for a row may take.
  *
  * Invariants:
- *  1. A row is locked by one op at a time. An op locks all its rows (of conditions and mutations) at once, under the
- *     token, or waits for one of them and locks none. An op that has locked its rows waits for no row: no deadlock.
+ *  1. A row is locked by one op at a time. An op locks its rows (of conditions and mutations) in ascending order, under
+ *     the token, and keeps them while it waits for the next one. An op waits only for rows above those that it has locked:
+ *     no deadlock.
  *  2. While a row is locked, no other op reads it under the token or writes it. So the newest staged state that the
  *     reads find is the state at the moment of the lock and that at the moment of the write.
  *  3. A bulk load takes no row locks, as in HBase if it loads one family. What was read before it is dropped and read

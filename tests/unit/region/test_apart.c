@@ -44,10 +44,11 @@ typedef struct apart_world {
     rq_err (*read)(rq_file *f, void *buf, size_t len, uint64_t off, size_t *ret_len, rq_error *why);
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned reads;  /* protected by lock */
-    bool gate;       /* protected by lock: reads beyond FREE_READS wait */
-    bool is_waiting; /* protected by lock: a read waits */
-    pthread_t main;  /* reads of this thread do not wait */
+    unsigned reads;                 /* protected by lock */
+    bool gate;                      /* protected by lock: reads beyond FREE_READS wait */
+    bool is_waiting;                /* protected by lock: a read waits */
+    uint64_t waits_at, waits_below; /* protected by lock: offsets in the file */
+    pthread_t main;                 /* reads of this thread do not wait */
     /* protected by lock: the test's other writes did not end while a read waited */
     bool gave_up;
     other others[OTHERS_MAX];
@@ -80,10 +81,12 @@ static rq_err read_at_gate(rq_file *f, void *buf, size_t len, uint64_t off, size
     apart_world *w = the_world;
     struct timespec until = far_from_now();
     pthread_mutex_lock(&w->lock);
-    if (w->gate && !pthread_equal(pthread_self(), w->main) && ++w->reads > FREE_READS) {
+    if (w->gate && off < w->waits_below && !pthread_equal(pthread_self(), w->main) &&
+        ++w->reads > FREE_READS) {
         w->is_waiting = true;
+        w->waits_at = off;
         pthread_cond_broadcast(&w->changed);
-        while (w->gate && !w->gave_up)
+        while (w->gate && off < w->waits_below && !w->gave_up)
             if (pthread_cond_timedwait(&w->changed, &w->lock, &until) != 0) w->gave_up = true;
     }
     pthread_mutex_unlock(&w->lock);
@@ -156,6 +159,7 @@ static int begin_with(void **state, const char *const *settings)
     apart_world *w = the_world = calloc(1, sizeof *w);
     assert_non_null(w);
     w->main = pthread_self();
+    w->waits_below = UINT64_MAX;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     real_env_open(&w->real);
@@ -414,6 +418,8 @@ typedef struct late_increment {
     apart_world *world;
     rq_cell put, n;
     rq_mutation mutations[2];
+    rq_mutation behind[2];
+    rq_cell big;
     rq_row_op ops[2];
     pthread_t thread;
     rq_err rc;
@@ -446,6 +452,9 @@ static void start_late(apart_world *w, late_increment *l)
         l->ops[i].mutations = &l->mutations[i];
         l->ops[i].mutation_count = 1;
     }
+    if (l->behind[0].cell_count > 0) {
+        l->ops[1] = (rq_row_op){.mutations = l->behind, .mutation_count = 2, .multi_row = true};
+    }
     assert_int_equal(pthread_create(&l->thread, NULL, run_late, l), 0);
     while (atomic_load(&w->f.engine->row_waits) < 1)
         sched_yield();
@@ -477,6 +486,59 @@ static void an_op_behind_a_wait_has_the_time_of_its_execution(void **state)
     assert_int_equal(get_long(&w->f, "fourth", "a", "n"), 1);
     for (size_t i = 0; i < 2; i++)
         rq_row_op_clear(&l.ops[i]);
+}
+
+/* Reads of the row `row` go on; those of `other`, which the file has first, wait. */
+static void move_gate_to_first_row(apart_world *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->waits_below = w->waits_at / 3 * 2;
+    w->reads = 0;
+    w->is_waiting = false;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* A put that has waited for its row, and behind it in the batch an increment of another row with many reads: the increment
+ * locks its own row, and another increment of that row is not lost. */
+static void an_op_behind_a_wait_locks_its_own_row(void **state)
+{
+    apart_world *w = *state;
+    enum { BIG = 300 * 1024 }; /* the read of it does not end under the token */
+    late_increment l = {0};
+    uint8_t *value = calloc(1, BIG);
+    assert_non_null(value);
+    l.big = cell_of("a", "big", RQ_TIMESTAMP_LATEST, RQ_TYPE_PUT, "");
+    l.big.value = value;
+    l.big.value_len = BIG;
+    rq_mutation put_big = {
+        .type = RQ_MUTATE_PUT, .row = RQ_SLICE_LIT("third"), .cells = &l.big, .cell_count = 1};
+    rq_row_op op = {.mutations = &put_big, .mutation_count = 1};
+    assert_ok(rq_region_write_sync(w->f.region, &op, 1, NULL));
+    l.big.value_len = 1;
+    l.behind[0] = put_big;
+    l.behind[0].type = RQ_MUTATE_APPEND;
+    l.behind[1] = increment_all(w, "other");
+    start_long(w);
+    start_late(w, &l);
+    move_gate_to_first_row(w);
+    join(&w->op);
+    wait_for_reader(w);
+    other *o = start_increment(w, 0, "other", w->qualifiers[0]);
+    while (atomic_load(&w->f.engine->row_waits) < 1 && !atomic_load(&o->done))
+        sched_yield();
+    assert_false(gave_up(w));
+    set_gate(w, false);
+    join(o);
+    assert_int_equal(pthread_join(l.thread, NULL), 0);
+    assert_ok(w->op.rc);
+    assert_ok(l.rc);
+    assert_ok(o->rc);
+    assert_int_equal(get_long(&w->f, "other", "a", w->qualifiers[0]), 3);
+    for (size_t i = 0; i < 2; i++)
+        rq_row_op_clear(&l.ops[i]);
+    rq_row_op_clear(&op);
+    free(value);
 }
 
 /* --- expired waits among young ones ------------------------------------------------------------- */
@@ -870,6 +932,7 @@ int main(void)
         TEST(an_op_without_a_waiter_ends),
         TEST(a_wait_for_a_row_ends_with_its_client),
         TEST(an_op_behind_a_wait_has_the_time_of_its_execution),
+        TEST(an_op_behind_a_wait_locks_its_own_row),
         cmocka_unit_test_setup_teardown(the_ops_behind_a_wait_are_done, begin_impatient, end),
         cmocka_unit_test_setup_teardown(a_write_does_not_wait_for_a_row_for_ever, begin_impatient,
                                         end),
