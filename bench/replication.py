@@ -34,8 +34,9 @@ LAG = 'rorqual_replication_lag_seconds{peer="p"} '
 
 
 class Standalone:
-    def __init__(self, folder):
+    def __init__(self, folder, ends):
         self.node = Node(folder / "source")
+        ends.callback(self.node.kill)
         self.node.client.create(TABLE, SCOPED)
         self.zk, self.pid, self.http = self.node.server.zk, self.node.server.process.pid, self.node.server.http
 
@@ -45,13 +46,11 @@ class Standalone:
     def remove_peer(self):
         self.node.peer("RemoveReplicationPeer", "p")
 
-    def stop(self):
-        self.node.kill()
-
 
 class Cluster:  # one server
-    def __init__(self, folder):
+    def __init__(self, folder, ends):
         self.world = cluster_world.World(folder)
+        ends.callback(self.world.stop)
         self.world.processes.append(cluster_world.Process(self.world))
         self.world.wait_for_master()
         self.world.shell(f"create '{TABLE}', {{NAME => 'cf', REPLICATION_SCOPE => 1}}\n")
@@ -63,9 +62,6 @@ class Cluster:  # one server
 
     def remove_peer(self):
         self.world.shell("remove_peer 'p'\n")
-
-    def stop(self):
-        self.world.stop()
 
 
 def put(source, *options):
@@ -132,15 +128,11 @@ def main():
     forms = {"standalone": Standalone, "cluster": Cluster}
     for name in sys.argv[1:] or forms:
         print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
-        with tempfile.TemporaryDirectory(prefix="rq-br-") as folder:
+        with tempfile.TemporaryDirectory(prefix="rq-br-") as folder, contextlib.ExitStack() as ends:
             sink = Node(pathlib.Path(folder) / "sink")
+            ends.callback(sink.kill)
             sink.client.create(TABLE, SCOPED)
-            source = forms[name](pathlib.Path(folder))
-            try:
-                measure(name, source, sink)
-            finally:
-                source.stop()
-                sink.kill()
+            measure(name, forms[name](pathlib.Path(folder), ends), sink)
 
 
 if __name__ == "__main__":

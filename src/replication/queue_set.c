@@ -666,6 +666,7 @@ static void stop_done(rq__queue_set *s, rq__log_queues *log)
 
 rq_err rq__queue_set_finish(rq__queue_set *s, rq_error *why)
 {
+    rq_err first = RQ_OK; /* others are finished nonetheless */
     for (rq__log_queues **at = &s->first->next; *at != NULL;) {
         rq__log_queues *log = *at;
         stop_done(s, log);
@@ -675,17 +676,18 @@ rq_err rq__queue_set_finish(rq__queue_set *s, rq_error *why)
         rq_error detail = {.code = RQ_OK};
         rq_err rc = empty ? rq_wal_queues_remove(s->o.shared, log->server, log->generation, &detail)
                           : RQ_E_AGAIN;
-        if (rc == RQ_E_AGAIN) {
+        bool is_failed = rc != RQ_OK && rc != RQ_E_AGAIN && rc != RQ_E_CONFLICT;
+        if (is_failed && first == RQ_OK) first = rq_fail(why, rc, "%s", detail.message);
+        if (is_failed || rc == RQ_E_AGAIN) {
             at = &log->next;
             continue;
         }
-        if (rc != RQ_OK && rc != RQ_E_CONFLICT) return rq_fail(why, rc, "%s", detail.message);
         if (rc == RQ_OK)
             rq_log_info(s->o.env->log, SUBJECT, "no peer needs the log of %s any more",
                         log->server);
         unlink_log(s, at);
     }
-    return RQ_OK;
+    return first;
 }
 
 rq_err rq__queue_set_leave(rq__queue_set *s, bool *ret, rq_error *why)

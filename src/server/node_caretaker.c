@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "wal/head.h"
 #include "wal/queues.h"
 
 #include <errno.h>
@@ -201,11 +202,20 @@ static bool next_unseen(rq_node *n, char ret[static RQ_SHARED_NAME_MAX + 1])
     return more;
 }
 
+/* A server may have been reported again while it was fenced. A second fence would make the log again if it was removed
+ * meanwhile. If the state cannot be read, the next look reports the server again. */
+static bool has_open_log(rq_node *n, const char *server)
+{
+    rq_wal_state state;
+    return rq_wal_state_of(n->store.shared, server, &state, NULL) == RQ_OK && state == RQ_WAL_OPEN;
+}
+
 void rq__node_give_up_unseen(rq_node *n, const rq_member_view *v)
 {
     char server[RQ_SHARED_NAME_MAX + 1];
     while (v->connected && next_unseen(n, server)) {
-        if (rq__node_is_known(n, v, server) || !rq__node_fence_or_retry(n, server)) continue;
+        if (rq__node_is_known(n, v, server) || !has_open_log(n, server)) continue;
+        if (!rq__node_fence_or_retry(n, server)) continue;
         rq_log_info(n->o.log, "replication",
                     "%s ended before this master was elected: its log is replicated by other "
                     "servers",

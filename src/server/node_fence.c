@@ -49,7 +49,7 @@ rq_err rq__node_fence(rq_node *n, const char *server, rq_error *why)
     return RQ_OK;
 }
 
-/* A fence creates a log that does not exist, so the keeper must not remove the log between these two steps. */
+/* A fence creates a log that does not exist, so the caretaker must not remove the log between these two steps. */
 static void note_ended(rq_node *n, const char *server)
 {
     uint64_t quiet_ns;

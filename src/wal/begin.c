@@ -29,18 +29,24 @@ rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_c
     };
 }
 
-/* Gives the space back by which a file of an earlier WAL file is too long. */
-static void shorten(slot *s, uint64_t most)
+/* Gives the space back by which a file of an earlier WAL file is too long. Writers may be staging records for it already:
+ * they must not count on this space, so `prewritten` is reduced first. */
+static void shorten(rq_wal *wal, slot *s)
 {
+    uint64_t most = RQ_WAL_FRAMES_AT + wal->options.file_bytes;
+    pthread_mutex_lock(&wal->mutex);
+    bool is_too_long = rq__wal_is_too_long(wal, s);
+    if (is_too_long) s->prewritten = most;
+    pthread_mutex_unlock(&wal->mutex);
+    if (!is_too_long) return;
     rq_err unimportant = rq_file_truncate(s->file, most, NULL);
     (void)unimportant; /* only its space is lost */
-    s->prewritten = most;
 }
 
-rq_err rq__wal_header_put(const rq_wal *wal, slot *to, const rq_wal_file_info *info, rq_error *why)
+rq_err rq__wal_header_put(rq_wal *wal, slot *to, const rq_wal_file_info *info, rq_error *why)
 {
     to->number = info->number;
     RQ_TRY(rq__wal_header_write(to->file, info, to->older, why));
-    if (rq__wal_is_too_long(wal, to)) shorten(to, RQ_WAL_FRAMES_AT + wal->options.file_bytes);
+    shorten(wal, to);
     return RQ_OK;
 }

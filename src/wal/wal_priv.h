@@ -247,7 +247,7 @@ wal_file *rq__wal_file_new(rq_lsn first_lsn);
  * frame before it. */
 rq_wal_file_info rq__wal_info_of(rq_wal *wal, const wal_file *s, uint32_t prev_crc);
 /* Writes the header, and shortens a file that is too long. Even after a failure the file's header on disk may have the WAL file's number. */
-RQ_NODISCARD rq_err rq__wal_header_put(const rq_wal *wal, slot *to, const rq_wal_file_info *info,
+RQ_NODISCARD rq_err rq__wal_header_put(rq_wal *wal, slot *to, const rq_wal_file_info *info,
                                        rq_error *why);
 /* --- lane.c, continued ------------------------------------------------------------------------ */
 /* Takes a free file or makes a new one, whose name is durable. No lock held. On the lane, or
@@ -308,7 +308,7 @@ static inline uint64_t rq__wal_offset(const wal_file *s, rq_lsn lsn)
 }
 
 /* Whether the file has grown far beyond the size of a WAL file: on a disk without space for the next one, or before the
- * setting was reduced. */
+ * setting was reduced. REQUIRES: mutex. */
 static inline bool rq__wal_is_too_long(const rq_wal *wal, const slot *s)
 {
     return s->prewritten > RQ_WAL_FRAMES_AT + 2 * wal->options.file_bytes;
