@@ -488,8 +488,8 @@ static void let_next_long_batch_in(rq_region *r, const rq__batch *b)
     rq__batch_put_behind(r, rq__batch_of(next));
 }
 
-/* Whether the op for which it has locked the rows will run again, because it lacks a block or changes to another thread.
- * While it waits for memory, the others need not wait for it. */
+/* Whether the batch keeps its row locks: its op runs again as soon as a block is read or another thread takes it. A batch that waits
+ * for memory keeps none, so that other writes of the rows need not wait for it. */
 static bool keeps_rows(const rq__batch *b, rq__outcome o, size_t first_op)
 {
     return b->next_op == first_op && (o == RQ__PARKED || o == RQ__INTERRUPTED);

@@ -24,7 +24,7 @@
 
 #define LOOK_MS 5000
 #define LOOKS 64
-#define LAP 64         /* rounds in which all ended logs are looked at */
+#define LAP 64         /* after so many rounds each ended log was looked at once */
 #define SWEEP_EVERY 12 /* laps */
 
 /* What a round looks at. */

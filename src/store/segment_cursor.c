@@ -26,7 +26,8 @@
 
 #define AHEAD_BYTES (2 * (size_t)RQ_CACHE_LINE) /* link, node and most of a key */
 #define BEGIN 32
-#define BEGIN_EXPECTED 12 /* a scan of one row is often shorter */
+#define BEGIN_EXPECTED                                                                             \
+    12 /* steps of a scan that is expected to go on; a scan of one row is often shorter */
 #define HURRY 12
 /* When the cursor enters this one of the stretches walked in a hurry, the scouts are sent on. */
 #define HURRY_TURN 2

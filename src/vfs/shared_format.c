@@ -7,7 +7,7 @@
  *             u32 length, bytes  u32 CRC
  *     seal    "RQSEAL\0\1"  u32 count  count × (u64 number, RQ_SLOG_STRIPES × u64 length)  u32 CRC
  *
- * The ledgers of a seal rise by number.
+ * A seal lists its ledgers in ascending order of their numbers.
  */
 #include "base/buf.h"
 #include "base/checksum.h"

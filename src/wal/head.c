@@ -153,7 +153,7 @@ rq_err rq__head_swap(rq_shared *s, const char *server_name, const rq__head *h, u
 
 /* --- the fence -------------------------------------------------------------------------------- */
 
-/* A ledger that was named and never made has no bytes. */
+/* A ledger that the head names but whose objects were never created has no bytes. */
 static void take_lengths(rq__head *h, const rq_slog_ledger *found, size_t count)
 {
     for (size_t i = 0, j = 0; i < h->count; i++) {

@@ -63,7 +63,7 @@ rq_err world_open(world *w);
 /* Closes what is open; `clean`: as at SIGTERM, otherwise as in a crash. */
 rq_err world_close(world *w, bool clean);
 void world_clear(world *w);
-/* Closes the world as at SIGTERM, which must succeed, and clears it. */
+/* Closes the world as a server closes at SIGTERM; fails the test if the close fails. Frees the memory of the world. */
 void world_end(world *w);
 /* Waits until no procedure is unfinished; false: one does not finish. */
 bool world_settle(world *w);
